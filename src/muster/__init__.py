@@ -1,0 +1,2 @@
+"""Muster: a workload-aware scheduler for Kubernetes accelerators."""
+

@@ -1,0 +1,167 @@
+"""Why something waits, as data: reasons with the events that can cure them, counted over nodes and pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from muster.model.keys import Key
+from muster.model.records import EntryKey
+
+
+class Cure(Enum):
+    """Kinds of change in the cluster that can let a waiting entry be placed."""
+
+    NODE_ADDED = "node added"
+    NODE_GREW = "node reports more of a resource"
+    NODE_RELABELLED = "node labels changed"
+    NODE_UNTAINTED = "node taints changed"
+    NODE_UNCORDONED = "node made schedulable"
+    ROOM_FREED = "a pod left a node or shrank"
+    PORT_FREED = "a pod with host ports left a node"
+    MEMBER_CHANGED = "a member pod came, went or changed"
+    GROUP_CHANGED = "the group appeared, or its minimum was lowered"
+    NOMINATION_DROPPED = "a nomination that held room is gone"
+
+
+class Reason(IntEnum):
+    """Why a node was rejected, or an entry waits before any node is looked at. The value is a stable code.
+
+    1-63 fit the engine's uint8 column, in the order in which the filters run; 0 means not rejected.
+    """
+
+    NONE = 0
+    NODE_UNSCHEDULABLE = 1
+    NODE_TAINTED = 2
+    NODE_SELECTOR = 3
+    HOST_PORTS = 4
+    INSUFFICIENT = 5
+    # Room that would do for one pod, but another pod of higher or equal priority is nominated there.
+    NOMINATED_AWAY = 6
+    # Room that would do for one pod, taken by other members of the same group.
+    TAKEN_BY_MEMBERS = 7
+
+    GATED = 64
+    MEMBERS_MISSING = 65
+    GROUP_MISSING = 66
+    PARENT_MISSING = 67
+    SCHEDULER_NAME_MISMATCH = 68
+    PRIORITY_MISMATCH = 69
+    PREEMPTION_POLICY_MISMATCH = 70
+    NO_NODES = 71
+
+    @property
+    def wakes_on(self) -> frozenset[Cure]:
+        return _WAKES_ON[self]
+
+
+_ROOM = frozenset({Cure.NODE_ADDED, Cure.NODE_GREW, Cure.ROOM_FREED, Cure.NOMINATION_DROPPED})
+_MEMBERS = frozenset({Cure.MEMBER_CHANGED, Cure.GROUP_CHANGED})
+_WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
+    Reason.NONE: frozenset(),
+    Reason.NODE_UNSCHEDULABLE: frozenset({Cure.NODE_ADDED, Cure.NODE_UNCORDONED}),
+    Reason.NODE_TAINTED: frozenset({Cure.NODE_ADDED, Cure.NODE_UNTAINTED}),
+    Reason.NODE_SELECTOR: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED}),
+    Reason.HOST_PORTS: frozenset({Cure.NODE_ADDED, Cure.PORT_FREED}),
+    Reason.INSUFFICIENT: _ROOM,
+    Reason.NOMINATED_AWAY: _ROOM,
+    Reason.TAKEN_BY_MEMBERS: _ROOM,
+    Reason.GATED: frozenset({Cure.MEMBER_CHANGED}),
+    Reason.MEMBERS_MISSING: _MEMBERS,
+    Reason.GROUP_MISSING: frozenset({Cure.GROUP_CHANGED}),
+    Reason.PARENT_MISSING: frozenset({Cure.GROUP_CHANGED}),
+    Reason.SCHEDULER_NAME_MISMATCH: _MEMBERS,
+    Reason.PRIORITY_MISMATCH: _MEMBERS,
+    Reason.PREEMPTION_POLICY_MISMATCH: _MEMBERS,
+    Reason.NO_NODES: frozenset({Cure.NODE_ADDED}),
+}
+
+
+class Rejection(NamedTuple):
+    """So many nodes said no for this reason.
+
+    `detail` names what was missing where the reason needs it: the resource, the taint (`key=value:effect` as far as
+    given), the gate. A node that lacks two resources counts under both.
+    """
+
+    reason: Reason
+    nodes: int
+    detail: str = ""
+
+
+class Shortfall(NamedTuple):
+    """What is missing where it is nearest: so much of a resource on the best node or domain (`where`, "" = cluster)."""
+
+    resource: str
+    lacking: int
+    where: str = ""
+
+
+class Remedy(NamedTuple):
+    """One change that would let the entry be placed, cheapest first. `action` is a code that `wording` renders.
+
+    Actions: add-members (amount), lower-min-count (to amount), free (amount of detail), add-nodes (amount, like
+    detail), uncordon (amount nodes), tolerate (detail), remove-gate (detail), create-group (detail), match-priority.
+    """
+
+    action: str
+    amount: int = 0
+    detail: str = ""
+
+
+class Verdict(Enum):
+    SCHEDULED = "Scheduled"
+    UNSCHEDULABLE = "Unschedulable"
+    ERROR = "SchedulerError"
+    WAITING = "Waiting"
+    """Held before any attempt: gated, members or group missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodVerdict:
+    """One member that was not placed. Empty `rejections`: it had a node, but its group did not reach the minimum."""
+
+    rejections: tuple[Rejection, ...] = ()
+    nodes: int = 0
+    """How many nodes were looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why an entry is where it is; complete in itself, so that every reader renders the same record."""
+
+    entry: EntryKey
+    uid: str
+    verdict: Verdict
+    revision: int
+    min_count: int = 1
+    running: int = 0
+    succeeded: int = 0
+    pending: int = 0
+    """Members pending when it was decided."""
+    placed: int = 0
+    """Of those, how many the decision places; when it fails, the most that could have been placed together."""
+    rejections: tuple[Rejection, ...] = ()
+    """The entry's own reasons (gate, members missing, mismatch), or the node reasons of its first unplaced member."""
+    pods: Mapping[Key, PodVerdict] = field(default_factory=dict)
+    """Every pending member that is not placed; alike members share one PodVerdict."""
+    shortfall: Shortfall | None = None
+    remedies: tuple[Remedy, ...] = ()
+    proven: bool = True
+    """False: the search ended with its budget, so another placement is not proven impossible."""
+    nodes: int = 0
+    names: tuple[str, ...] = ()
+    """Names a reason speaks of: gates, the missing group or parent, the two values that disagree."""
+
+    @property
+    def wakes_on(self) -> frozenset[Cure]:
+        """Every kind of change that can cure one of its reasons."""
+        cures: set[Cure] = set()
+        for rejection in self.rejections:
+            cures |= rejection.reason.wakes_on
+        for pod in set(self.pods.values()):
+            for rejection in pod.rejections:
+                cures |= rejection.reason.wakes_on
+        return frozenset(cures)

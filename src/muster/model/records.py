@@ -1,0 +1,210 @@
+"""What the scheduler knows of pods, nodes and groups: frozen records without any Kubernetes shape in them.
+
+Times are microseconds since the epoch (0: unknown). Amounts are integers in the units of `resources.NATIVE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from muster.model.keys import Key
+
+Amounts = tuple[tuple[str, int], ...]
+"""Resource amounts, sorted by name, no zeros, `pods` included."""
+
+
+class Requirement(NamedTuple):
+    """One expression on a node label, or on the node's name when `key` is None (matchFields metadata.name).
+
+    `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt; Gt and Lt hold for labels that are integers only.
+    """
+
+    key: str | None
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class Term(NamedTuple):
+    """Requirements that must all hold. An empty term matches no node."""
+
+    requirements: tuple[Requirement, ...]
+
+
+class Preference(NamedTuple):
+    weight: int
+    term: Term
+
+
+class Toleration(NamedTuple):
+    """`key` "" tolerates every key (operator Exists); `effect` "" every effect; operator Equal, Exists, Lt or Gt."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+    seconds: int | None = None
+
+
+class Taint(NamedTuple):
+    key: str
+    value: str
+    effect: str
+
+
+class HostPort(NamedTuple):
+    """A port on the node. `ip` 0.0.0.0 clashes with every address of the same protocol and port."""
+
+    protocol: str
+    port: int
+    ip: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodClass:
+    """Everything about a pod that decides where it may run: pods that look alike to every plugin share one class.
+
+    `ingest` interns classes, so equal classes are the same instance, and plugins may cache by identity.
+    """
+
+    requests: Amounts
+    node_selector: tuple[tuple[str, str], ...] = ()
+    required: tuple[Term, ...] | None = None
+    """Alternatives of the required node affinity; None: no such affinity. An empty tuple matches no node."""
+    preferred: tuple[Preference, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    images: tuple[str, ...] = ()
+    _hash: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        content = (
+            self.requests,
+            self.node_selector,
+            self.required,
+            self.preferred,
+            self.tolerations,
+            self.host_ports,
+            self.images,
+        )
+        object.__setattr__(self, "_hash", hash(content))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class Phase(Enum):
+    """Where a pod is in its life, as far as counting goes."""
+
+    PENDING = "Pending"
+    BOUND = "Bound"  # has a node and has not ended
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PodRecord:
+    key: Key
+    uid: str
+    cls: PodClass
+    priority: int
+    created: int
+    scheduler_name: str
+    phase: Phase = Phase.PENDING
+    node: str | None = None
+    usage: Amounts = ()
+    """What it takes from its node while BOUND: max(desired, allocated, actual) per container; else `cls.requests`."""
+    group: str | None = None
+    """Name of its PodGroup, in its own namespace."""
+    terminating: bool = False
+    gates: tuple[str, ...] = ()
+    nominated_node: str | None = None
+    preemption_policy: str = "PreemptLowerPriority"
+    started: int = 0
+    rank: int | None = None
+    """Completion index, where the pod has one."""
+
+    @property
+    def holds_room(self) -> bool:
+        """Whether it counts on a node: it has one and has not ended; a terminating pod still holds its room."""
+        return self.phase is Phase.BOUND
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    name: str
+    uid: str
+    allocatable: Amounts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    images: Mapping[str, int] = field(default_factory=dict)
+    """Image name -> size in bytes."""
+
+
+class Policy(Enum):
+    BASIC = "basic"
+    GANG = "gang"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A PodGroup."""
+
+    key: Key
+    uid: str
+    generation: int
+    policy: Policy
+    min_count: int
+    """1 for a basic group."""
+    priority: int
+    created: int
+    topology_key: str | None = None
+    disruption_all: bool = False
+    parent: str | None = None
+    preemption_policy: str | None = None
+    terminating: bool = False
+    scheduled: bool = False
+    """Its condition PodGroupInitiallyScheduled is True."""
+
+
+class EntryKind(Enum):
+    POD = "Pod"
+    POD_GROUP = "PodGroup"
+
+
+class EntryKey(NamedTuple):
+    """Names a queue entry: a single pod, or a root group."""
+
+    kind: EntryKind
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry:
+    """One thing to decide: a single pod, or a root group with the members that are pending now.
+
+    `pods` are in member order: priority, then when they were first seen, then name.
+    """
+
+    key: EntryKey
+    uid: str
+    priority: int
+    since: int
+    attempts: int
+    pods: tuple[PodRecord, ...]
+    group: GroupRecord | None = None
+    running: int = 0
+    """Members that hold a node and are not terminating, assumed ones included."""
+    succeeded: int = 0
+    """Members that ended well: they count towards the minimum (beyond.md M5)."""
+    bound: tuple[PodRecord, ...] = ()
+    """Those running members; their priority and scheduler name are compared too (statement 31)."""
+
+    @property
+    def needed(self) -> int:
+        """How many of `pods` must be placed together for anything to be bound (at least 1)."""
+        minimum = self.group.min_count if self.group else 1
+        return max(1, minimum - self.running - self.succeeded)
