@@ -1,0 +1,114 @@
+"""The embedded API server in process: requests with the clock filled in, and one watch per resource for all machines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from muster.api import catalog
+from muster.api.calls import Request, Response
+from muster.api.machine import Event, Listed, Observed
+from muster.api.object import Object
+from muster.apiserver.server import ApiServer
+from muster.apiserver.watch import Watch
+from muster.runtime.changes import Changes
+from muster.runtime.clock import Clock
+
+Inbox = deque[Event]
+"""What one machine has not been told yet, oldest first."""
+
+
+class Local:
+    """One embedded server and the watches of the machines around it. Single-threaded: it belongs to the event loop."""
+
+    def __init__(self, server: ApiServer, clock: Clock) -> None:
+        self.server = server
+        self.clock = clock
+        self.changes = Changes()
+        self._streams: dict[str, _Stream] = {}
+        self._told = -1
+
+    def handle(self, request: Request) -> Response | Watch:
+        """Carries out one call at the clock's time; rings `changes` if the store moved on."""
+        before = self.server.revision
+        answer = self.server.handle(request, self.clock.now())
+        if self.server.revision != before:
+            self.changes.ring()
+        return answer
+
+    def subscribe(self, resources: tuple[str, ...], inbox: Inbox) -> None:
+        """From now on everything of these resources is told to `inbox`, beginning with a Listed of each, in order."""
+        self.deliver()
+        for resource in resources:
+            stream = self._streams.get(resource)
+            if stream is None:
+                stream = self._streams[resource] = _Stream(self, resource)
+            stream.readers.append(inbox)
+            inbox.append(stream.listed())
+
+    def unsubscribe(self, inbox: Inbox) -> None:
+        for stream in self._streams.values():
+            stream.readers = [reader for reader in stream.readers if reader is not inbox]
+
+    def deliver(self) -> None:
+        """Puts what is new into every inbox. Costs nothing while the store stands still."""
+        if self._told == self.server.revision:
+            return
+        self._told = self.server.revision
+        for stream in self._streams.values():
+            stream.drain()
+
+
+class _Stream:
+    """The watch of one resource, fanned out. Events and their typed views are shared by all readers."""
+
+    def __init__(self, local: Local, resource: str) -> None:
+        self.readers: list[Inbox] = []
+        self._local = local
+        self._resource = resource
+        self._path = collection_path(resource)
+        self._watch: Watch | None = None
+
+    def listed(self) -> Listed:
+        """All there is now. Begins a watch there if there is none; an existing one must have been drained."""
+        body = self._get({}).body
+        if self._watch is None:
+            self._watch = self._open(body["metadata"]["resourceVersion"])
+        return Listed(self._resource, tuple(Object(raw) for raw in body["items"]))
+
+    def drain(self) -> None:
+        assert self._watch is not None
+        for event in self._watch.poll():
+            if event.type == "BOOKMARK":
+                continue
+            told = Observed(self._resource, event.type, Object(event.object))
+            for reader in self.readers:
+                reader.append(told)
+        if self._watch.expired or self._watch.closed:
+            self._watch = None
+            again = self.listed()
+            for reader in self.readers:
+                reader.append(again)
+
+    def _open(self, revision: str) -> Watch:
+        answer = self._local.handle(Request("GET", self._path, {"watch": "true", "resourceVersion": revision}))
+        assert isinstance(answer, Watch), answer
+        return answer
+
+    def _get(self, query: Mapping[str, str]) -> Response:
+        answer = self._local.handle(Request("GET", self._path, query))
+        assert isinstance(answer, Response) and answer.ok, answer
+        return answer
+
+
+def collection_path(resource: str, namespace: str | None = None) -> str:
+    """The URL path of all objects of a resource, or of those in one namespace."""
+    kind = catalog.by_resource(resource)
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    inside = f"/namespaces/{namespace}" if namespace and kind.namespaced else ""
+    return f"{root}{inside}/{kind.plural}"
+
+
+def items_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(body["items"])
