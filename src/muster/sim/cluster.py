@@ -1,0 +1,52 @@
+"""The cluster that simulations start from: server, controllers and scheduler, wired into one World."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+
+from muster.api.gates import FeatureGates
+from muster.apiserver.server import ApiServer
+from muster.controllers.machine import controllers
+from muster.plugins import default_profile
+from muster.scheduler.machine import Scheduler
+from muster.sim.faults import CALM, Faults, Rates
+from muster.sim.world import SCHEDULER, START, AnyMachine, World
+
+
+def uids(random: Random) -> Callable[[], str]:
+    """Makes uids that look like those of Kubernetes and replay with the seed."""
+
+    def new_uid() -> str:
+        digits = f"{random.getrandbits(128):032x}"
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    return new_uid
+
+
+def cluster(
+    gates: FeatureGates | None = None,
+    *,
+    seed: int = 0,
+    levels: Sequence[str] = (),
+    priority_admission: bool = True,
+    rates: Rates = CALM,
+    stopwatch: Callable[[], float] = lambda: 0.0,
+) -> World:
+    """An empty cluster at START. Pods stay as they are once bound; deletions end at once.
+
+    `levels`: topology label keys, widest first. `stopwatch`: seconds, for decision times.
+    """
+    gates = gates or FeatureGates()
+    server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission)
+    machines = controllers(gates, run=False)
+    makers: dict[str, Callable[[], AnyMachine]] = {}
+    for machine in machines:
+        makers[type(machine).__name__.lower()] = partial(_same, machine)
+    makers[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels))
+    return World(server, makers, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)
+
+
+def _same(machine: AnyMachine) -> AnyMachine:
+    return machine
