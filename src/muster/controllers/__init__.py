@@ -1,0 +1,1 @@
+"""The parts of Kubernetes around a scheduler, as machines without I/O."""

@@ -1,0 +1,5 @@
+"""The Job controller."""
+
+from muster.controllers.jobs.controller import Jobs
+
+__all__ = ["Jobs"]

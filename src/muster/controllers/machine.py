@@ -1,0 +1,56 @@
+"""All controllers of an embedded cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from muster.api.gates import FeatureGates
+from muster.api.instant import SECOND, Instant
+from muster.api.machine import Machine
+from muster.controllers.collector import Collector
+from muster.controllers.disruption import Disruption
+from muster.controllers.hollow import Hollow
+from muster.controllers.jobs import Jobs
+from muster.controllers.nodes import Nodes
+from muster.controllers.podgroups import PodGroups
+
+
+def makers(
+    gates: FeatureGates,
+    *,
+    run: bool = True,
+    start_delay: Instant = SECOND,
+    stop_delay: Instant = SECOND,
+) -> dict[str, Callable[[], Machine]]:
+    """Name -> a function that makes the machine anew.
+
+    Args:
+        gates: which kinds are served; Jobs also reads WorkloadWithJob.
+        run: whether kubelets run pods. False is for conformance: pods stay as they are, deletions end at once, budgets
+            keep the status they were created with.
+        start_delay: microseconds from bound to running.
+        stop_delay: microseconds that a pod takes to end once it is deleted, at most its grace period.
+    """
+    made: dict[str, Callable[[], Machine]] = {
+        "jobs": partial(Jobs, gates),
+        "collector": partial(Collector, gates),
+        "nodes": Nodes,
+        "hollow": partial(Hollow, run=run, start_delay=start_delay, stop_delay=stop_delay),
+    }
+    if gates.enabled("GenericWorkload"):
+        made["podgroups"] = partial(PodGroups, gates)
+    if run:
+        made["disruption"] = Disruption
+    return made
+
+
+def controllers(
+    gates: FeatureGates,
+    *,
+    run: bool = True,
+    start_delay: Instant = SECOND,
+    stop_delay: Instant = SECOND,
+) -> tuple[Machine, ...]:
+    """One of each (see `makers`)."""
+    return tuple(make() for make in makers(gates, run=run, start_delay=start_delay, stop_delay=stop_delay).values())

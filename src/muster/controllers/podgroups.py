@@ -1,0 +1,20 @@
+"""Deletion protection of PodGroups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muster.api.instant import SECOND, Instant
+from muster.api.gates import FeatureGates
+from muster.api.machine import Effect, Event
+
+
+class PodGroups:
+    """Deletion protection of PodGroups."""
+
+    resources: tuple[str, ...] = ("podgroups", "compositepodgroups", "pods")
+
+    def __init__(self, gates: FeatureGates) -> None: ...
+
+    def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
+        return ()
