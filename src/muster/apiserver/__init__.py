@@ -1,0 +1,1 @@
+"""A Kubernetes API without sockets: requests in, responses and watches out."""

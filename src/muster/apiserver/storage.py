@@ -1,0 +1,101 @@
+"""The truth: a versioned map of objects and its change log, under one revision counter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from muster.api.machine import ADDED, DELETED, MODIFIED
+from muster.apiserver.log import Log, Raw, WatchEvent
+
+_NONE: Mapping[str, Raw] = {}
+
+
+class Store:
+    """Objects by resource, namespace ("" for cluster-scoped ones) and name.
+
+    A stored object is never changed in place: a write replaces it and shares what stayed the same. Every write moves
+    the revision by exactly one and stamps it into `metadata.resourceVersion`.
+    """
+
+    def __init__(self, history: int) -> None:
+        self.revision = 0
+        self._history = history
+        self._objects: dict[str, dict[str, dict[str, Raw]]] = {}
+        self._logs: dict[str, Log] = {}
+
+    def get(self, resource: str, namespace: str, name: str) -> Raw | None:
+        return self._objects.get(resource, {}).get(namespace, _NONE).get(name)
+
+    def all(self, resource: str, namespace: str | None = None) -> Iterator[Raw]:
+        """Every object of a resource, or those of one namespace, in order of creation."""
+        spaces = self._objects.get(resource, {})
+        if namespace is not None:
+            yield from spaces.get(namespace, _NONE).values()
+            return
+        for space in spaces.values():
+            yield from space.values()
+
+    def count(self, resource: str, namespace: str) -> int:
+        return len(self._objects.get(resource, {}).get(namespace, _NONE))
+
+    def log(self, resource: str) -> Log:
+        log = self._logs.get(resource)
+        if log is None:
+            log = self._logs[resource] = Log(self._history)
+        return log
+
+    def put(self, resource: str, namespace: str, name: str, raw: dict[str, Any]) -> Raw:
+        """Stores a new object or a new version. `raw` and its metadata belong to the caller and are given away."""
+        space = self._objects.setdefault(resource, {}).setdefault(namespace, {})
+        previous = space.get(name)
+        self.revision += 1
+        raw["metadata"]["resourceVersion"] = str(self.revision)
+        space[name] = raw
+        change = ADDED if previous is None else MODIFIED
+        self.log(resource).append(WatchEvent(change, raw, self.revision, previous))
+        return raw
+
+    def remove(self, resource: str, namespace: str, name: str) -> Raw:
+        """Takes an object out; its last state, at the revision of the removal, is what watches see.
+
+        Raises:
+            KeyError: there is no such object.
+        """
+        previous = self._objects[resource][namespace].pop(name)
+        if not self._objects[resource][namespace]:
+            del self._objects[resource][namespace]
+        self.revision += 1
+        last = restamped(previous, self.revision)
+        self.log(resource).append(WatchEvent(DELETED, last, self.revision, previous))
+        return last
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forgets all changes up to a revision (the present one if none is given): watches behind it expire."""
+        for log in self._logs.values():
+            log.compact(self.revision if revision is None else revision)
+
+    def at(self, resource: str, revision: int) -> list[Raw] | None:
+        """All objects of a resource as they were at an earlier revision; None if that has been forgotten."""
+        log = self.log(resource)
+        position = log.position(revision)
+        later = None if position is None else log.since(position)
+        if later is None:
+            return None
+        found = {_key(raw): raw for raw in self.all(resource)}
+        for event in reversed(later):
+            if event.previous is None:
+                del found[_key(event.object)]
+            else:
+                found[_key(event.object)] = event.previous
+        return list(found.values())
+
+
+def _key(raw: Raw) -> tuple[str, str]:
+    meta = raw["metadata"]
+    return meta.get("namespace", ""), meta["name"]
+
+
+def restamped(raw: Raw, revision: int) -> dict[str, Any]:
+    """The same object with another resourceVersion; everything but the metadata is shared."""
+    return {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(revision)}}

@@ -1,0 +1,94 @@
+"""A watch: a cursor in the change log of one resource, with the objects that enter and leave its selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from muster.api.machine import ADDED, DELETED, MODIFIED
+from muster.apiserver.log import Log, Raw, WatchEvent
+from muster.apiserver.storage import restamped
+
+__all__ = ["BOOKMARK", "Selection", "Watch", "WatchEvent"]
+
+BOOKMARK = "BOOKMARK"
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+Selection = Callable[[Raw], bool]
+
+
+class Watch:
+    """Tells what changed since it was last asked. No thread, no callback: whoever opened it calls `poll`.
+
+    Once `expired` (the changes it has not seen were forgotten) or closed it stays silent, and its reader lists again.
+    """
+
+    __slots__ = ("_initial", "_kind", "_log", "_position", "_selects", "bookmarks", "closed", "expired")
+
+    def __init__(
+        self,
+        log: Log,
+        position: int,
+        *,
+        kind: tuple[str, str],
+        selects: Selection | None = None,
+        initial: Iterable[WatchEvent] = (),
+        bookmarks: bool = False,
+    ) -> None:
+        """`kind` is (apiVersion, kind) for bookmarks; `selects` None takes every object; `initial` is told first."""
+        self._log = log
+        self._position = position
+        self._kind = kind
+        self._selects = selects
+        self._initial = list(initial)
+        self.bookmarks = bookmarks
+        """The reader wants bookmarks (allowWatchBookmarks); they are only made on request, by `bookmark`."""
+        self.expired = False
+        self.closed = False
+
+    def poll(self) -> Sequence[WatchEvent]:
+        """All changes since the last call, oldest first. Read only: the events are shared with other watches."""
+        if self.closed:
+            return ()
+        events = self._log.since(self._position)
+        if events is None:
+            self.expired = self.closed = True
+            return ()
+        self._position += len(events)
+        if self._selects is not None and events:
+            events = select(events, self._selects)
+        if self._initial:
+            events = self._initial + events
+            self._initial = []
+        return events
+
+    def close(self) -> None:
+        self.closed = True
+
+    def bookmark(self, revision: int, *, initial_end: bool = False) -> WatchEvent:
+        """Says that everything up to `revision` was told. Only true right after `poll`."""
+        version, kind = self._kind
+        meta: dict[str, Any] = {"resourceVersion": str(revision)}
+        if initial_end:
+            meta["annotations"] = {INITIAL_EVENTS_END: "true"}
+        return WatchEvent(BOOKMARK, {"kind": kind, "apiVersion": version, "metadata": meta}, revision)
+
+
+def select(events: Iterable[WatchEvent], selects: Selection) -> list[WatchEvent]:
+    """What a reader of a selection sees: an object that leaves it is DELETED, one that enters it is ADDED."""
+    seen = []
+    for event in events:
+        before = event.previous is not None and selects(event.previous)
+        after = event.type != DELETED and selects(event.object)
+        if before and after:
+            seen.append(event)
+        elif after:
+            seen.append(event if event.type == ADDED else event._replace(type=ADDED))
+        elif before:
+            seen.append(event if event.type == DELETED else _left(event))
+    return seen
+
+
+def _left(event: WatchEvent) -> WatchEvent:
+    assert event.type == MODIFIED and event.previous is not None
+    return event._replace(type=DELETED, object=restamped(event.previous, event.revision))
