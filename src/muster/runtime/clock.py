@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 from muster.api.instant import SECOND, Instant
@@ -13,7 +12,7 @@ class Clock(Protocol):
     def now(self) -> Instant: ...
 
     def seconds_until(self, at: Instant) -> float | None:
-        """How long to sleep until `at` (0.0 if it has passed); None: no sleep brings it nearer."""
+        """How long to sleep until `at` (0.0 if it has passed); None: timers go off only by hand."""
 
 
 class SystemClock:
@@ -30,20 +29,17 @@ class SystemClock:
 
 
 class HeldClock:
-    """A clock that a test moves by hand; `moved` is called after each move."""
+    """A clock that a test moves by hand."""
 
     def __init__(self, start: Instant) -> None:
         self._now = start
-        self.moved: Callable[[], None] = lambda: None
 
     def now(self) -> Instant:
         return self._now
 
     def seconds_until(self, at: Instant) -> float | None:
-        return 0.0 if at <= self._now else None
+        return None
 
     def move_to(self, at: Instant) -> None:
         """Moves on to `at`; a time that has passed leaves the clock where it is."""
-        if at > self._now:
-            self._now = at
-            self.moved()
+        self._now = max(self._now, at)

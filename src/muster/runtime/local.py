@@ -22,10 +22,10 @@ Inbox = deque[Event]
 class Local:
     """One embedded server and the watches of the machines around it. Single-threaded: it belongs to the event loop."""
 
-    def __init__(self, server: ApiServer, clock: Clock) -> None:
+    def __init__(self, server: ApiServer, clock: Clock, changes: Changes) -> None:
         self.server = server
         self.clock = clock
-        self.changes = Changes()
+        self.changes = changes
         self._streams: dict[str, _Stream] = {}
         self._told = -1
 
@@ -67,7 +67,7 @@ class _Stream:
         self.readers: list[Inbox] = []
         self._local = local
         self._resource = resource
-        self._path = collection_path(resource)
+        self._path = catalog.by_resource(resource).path()
         self._watch: Watch | None = None
 
     def listed(self) -> Listed:
@@ -80,8 +80,6 @@ class _Stream:
     def drain(self) -> None:
         assert self._watch is not None
         for event in self._watch.poll():
-            if event.type == "BOOKMARK":
-                continue
             told = Observed(self._resource, event.type, Object(event.object))
             for reader in self.readers:
                 reader.append(told)
@@ -100,15 +98,3 @@ class _Stream:
         answer = self._local.handle(Request("GET", self._path, query))
         assert isinstance(answer, Response) and answer.ok, answer
         return answer
-
-
-def collection_path(resource: str, namespace: str | None = None) -> str:
-    """The URL path of all objects of a resource, or of those in one namespace."""
-    kind = catalog.by_resource(resource)
-    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-    inside = f"/namespaces/{namespace}" if namespace and kind.namespaced else ""
-    return f"{root}{inside}/{kind.plural}"
-
-
-def items_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return list(body["items"])

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
 
+from muster.api import catalog
 from muster.api.calls import Request, Response
 from muster.api.gates import FeatureGates
+from muster.api.instant import SECOND, Instant
+from muster.apiserver.server import ApiServer
+from muster.controllers.hollow import Hollow
+from muster.controllers.machine import makers
 from muster.engine.profile import Profile
-from muster.runtime.clock import Clock
+from muster.plugins import default_profile
+from muster.runtime.changes import Changes
+from muster.runtime.clock import Clock, SystemClock
 from muster.runtime.local import Local
 from muster.runtime.loop import Loop, Station
+from muster.runtime.telemetry import Log
+from muster.runtime.worker import Worker
 from muster.scheduler.machine import Scheduler
+
+PATIENT = frozenset({"hollow", "nodes"})
+"""Machines whose timers are declared run times, grace periods and time-outs; the others' short timers are backoffs."""
 
 
 @dataclass(frozen=True)
@@ -20,33 +34,69 @@ class Setup:
     """What one embedded cluster is made of."""
 
     gates: FeatureGates
-    profile: Profile
-    clock: Clock
+    profile: Profile = field(default_factory=default_profile)
+    clock: Clock = field(default_factory=SystemClock)
     run_pods: bool = True
-    """Whether hollow kubelets start pods (False: pods stay as they are; deletions finish)."""
+    """Whether hollow kubelets start pods (False: pods stay as they are; deletions finish at once)."""
+    start_delay: Instant = SECOND
     priority_admission: bool = True
+    levels: tuple[str, ...] = ()
+    """Topology label keys, widest first, that fix the order of nodes."""
 
 
+@dataclass
 class Cluster:
     """An embedded API server, the controllers and the scheduler around it, and the loop that drives them."""
 
+    server: ApiServer
     local: Local
     loop: Loop
+    worker: Worker
+    log: Log
     scheduler_station: Station
+    hollow_station: Station
 
     @property
     def scheduler(self) -> Scheduler:
-        """The living one (a restart replaces it)."""
-        raise LookupError
+        """The living one: a restart replaces it."""
+        return cast("Scheduler", self.scheduler_station.machine)
 
-    def call(self, request: Request) -> Response: ...  # type: ignore[empty-body]
+    def call(self, request: Request) -> Response:
+        """One request from outside that is no watch."""
+        answer = self.local.handle(request)
+        assert isinstance(answer, Response), "a watch was opened where an answer was wanted"
+        return answer
 
-    def create(self, *manifests: Mapping[str, Any]) -> Sequence[Response]: ...  # type: ignore[empty-body]
+    def create(self, manifest: Mapping[str, Any]) -> Response:
+        """Creates the object, in its own namespace or in `default`."""
+        kind = catalog.by_kind(manifest["apiVersion"], manifest["kind"])
+        namespace = manifest["metadata"].get("namespace", "default") if kind.namespaced else None
+        return self.call(Request("POST", kind.path(namespace), body=manifest))
+
+    def refuse_bindings(self, pods: Iterable[str]) -> None:
+        """Bindings of these pods (`namespace/name`) are refused with 403 from now on."""
+        self.server.refuse_binding = set(pods)
+
+    def hold_terminations(self, hold: bool) -> None:
+        """Whether deleted pods stay terminating; False ends all that do."""
+        hollow = cast("Hollow", self.hollow_station.machine)
+        if hold:
+            hollow.hold()
+        else:
+            self.loop.carry_out(self.hollow_station, hollow.finish(self.local.clock.now()))
 
 
-def assemble(setup: Setup) -> Cluster: ...  # type: ignore[empty-body]
+def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
+    """Puts the parts together. Must run inside the event loop that will drive them."""
+    log = Log()
+    server = ApiServer(
+        setup.gates, new_uid=lambda: str(uuid.uuid4()), priority_admission=setup.priority_admission
+    )
+    local = Local(server, setup.clock, changes or Changes())
+    worker = Worker()
+    loop = Loop(local, worker, log, PATIENT)
+    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay)
+    stations = {name: loop.add(name, make) for name, make in around.items()}
+    scheduler = loop.add("scheduler", partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels))
+    return Cluster(server, local, loop, worker, log, scheduler, stations["hollow"])
 
-
-async def serve(cluster: Cluster, *, port: int, control: bool = False) -> int:
-    """Serves the cluster on 127.0.0.1 until SIGINT or SIGTERM; returns the exit code."""
-    raise LookupError

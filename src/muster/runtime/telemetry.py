@@ -1,0 +1,43 @@
+"""What the process says about itself: one plain line per event, `key=value`, on standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+_ROOT = "muster"
+
+
+class Log:
+    """Structured lines. `event` is for the curious (debug), `failure` for what must not happen (error)."""
+
+    def __init__(self, part: str = "runtime") -> None:
+        self._logger = logging.getLogger(f"{_ROOT}.{part}")
+
+    def event(self, what: str, **fields: object) -> None:
+        if self._logger.isEnabledFor(logging.DEBUG):
+            self._logger.debug("%s", _line(what, fields))
+
+    def note(self, what: str, **fields: object) -> None:
+        self._logger.info("%s", _line(what, fields))
+
+    def failure(self, what: str, failure: BaseException, **fields: object) -> None:
+        fields["error"] = f"{type(failure).__name__}: {failure}"
+        self._logger.error("%s", _line(what, fields), exc_info=failure)
+
+
+def log_to_stderr(*, verbose: bool) -> None:
+    """Sends warnings and errors (verbose: everything) to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    root = logging.getLogger(_ROOT)
+    root.handlers = [handler]
+    root.setLevel(logging.DEBUG if verbose else logging.WARNING)
+
+
+def _line(what: str, fields: dict[str, object]) -> str:
+    return " ".join([what, *(f"{key}={_quoted(str(value))}" for key, value in fields.items())])
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if " " in text else text
