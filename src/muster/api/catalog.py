@@ -1,0 +1,216 @@
+"""Every kind Muster serves, in one table: names, versions, typed view, subresources, defaults, rules, gate.
+
+The server's use of a `Kind`, in order: `prepare` (nulls and fields of gates that are off go, status is reset or kept,
+defaults come), admission, `validate`. All three leave their arguments alone; `prepare` shares what it does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from muster.api import batch, core, defaults, resource, scheduling
+from muster.api.gates import FeatureGates
+from muster.api.meta import Part
+from muster.api.validation.field import FieldError
+
+Raw = Mapping[str, Any]
+Defaults = Callable[[dict[str, Any], FeatureGates], None]
+Validator = Callable[[Raw, Raw | None, FeatureGates], list[FieldError]]
+
+
+def _no_defaults(obj: dict[str, Any], gates: FeatureGates) -> None:
+    pass
+
+
+def _no_rules(new: Raw, old: Raw | None, gates: FeatureGates) -> list[FieldError]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One row of the table.
+
+    `defaults(obj, gates)` fills a dict whose top level is private: it replaces what it changes and never writes into a
+    nested value. `validate(new, old, gates)` returns every error it finds; `old` is None on create.
+    """
+
+    kind: str
+    group: str
+    version: str
+    plural: str
+    singular: str
+    struct: type[Part]
+    short_names: tuple[str, ...] = ()
+    namespaced: bool = True
+    subresources: tuple[str, ...] = ()
+    gate: str | None = None
+    """Served only with this gate on."""
+    keeps_status: bool = False
+    """A status given on create is kept (nodes register with theirs)."""
+    defaults: Defaults = _no_defaults
+    validate: Validator = _no_rules
+    validate_status: Validator = _no_rules
+    selectable: tuple[str, ...] = ()
+    """Field selectors beyond metadata.name and metadata.namespace."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in self.subresources
+
+    def served(self, gates: FeatureGates) -> bool:
+        return self.gate is None or self.gate in gates.on
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of the collection, an object, or a subresource of it; `namespace` None: all namespaces."""
+        base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        where = (
+            f"{base}/namespaces/{namespace}/{self.plural}" if self.namespaced and namespace else f"{base}/{self.plural}"
+        )
+        if name is None:
+            return where
+        return f"{where}/{name}/{subresource}" if subresource else f"{where}/{name}"
+
+    def prepare(self, raw: Raw, old: Raw | None, gates: FeatureGates) -> dict[str, Any]:
+        """What would be stored if it is valid: a new top level over shared nested values; `raw` is not changed."""
+        obj = defaults.without_nulls(raw)
+        if self.has_status:
+            defaults.settle_status(obj, old, keeps=self.keeps_status)
+        self.defaults(obj, gates)
+        return obj
+
+
+NAMESPACE = Kind(
+    "Namespace", "", "v1", "namespaces", "namespace", core.Namespace, ("ns",), False, ("status", "finalize"),
+    selectable=("status.phase",),
+)  # fmt: skip
+NODE = Kind(
+    "Node", "", "v1", "nodes", "node", core.Node, ("no",), False, ("status",), keeps_status=True,
+    selectable=("spec.unschedulable",),
+)  # fmt: skip
+POD = Kind(
+    "Pod", "", "v1", "pods", "pod", core.Pod, ("po",), True, ("status", "binding", "eviction", "resize"),
+    selectable=("spec.nodeName", "spec.schedulerName", "spec.restartPolicy", "status.phase", "status.nominatedNodeName"),
+)  # fmt: skip
+EVENT = Kind(
+    "Event", "", "v1", "events", "event", core.Event, ("ev",),
+    selectable=(
+        "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+        "involvedObject.apiVersion", "involvedObject.resourceVersion", "reason", "reportingComponent", "source", "type",
+    ),
+)  # fmt: skip
+PRIORITY_CLASS = Kind(
+    "PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", core.PriorityClass, ("pc",), False,
+)  # fmt: skip
+WORKLOAD = Kind(
+    "Workload", "scheduling.k8s.io", "v1beta1", "workloads", "workload", scheduling.Workload, ("wl",),
+    gate="GenericWorkload",
+)  # fmt: skip
+POD_GROUP = Kind(
+    "PodGroup", "scheduling.k8s.io", "v1beta1", "podgroups", "podgroup", scheduling.PodGroup, ("pg",), True, ("status",),
+    gate="GenericWorkload",
+)  # fmt: skip
+COMPOSITE_POD_GROUP = Kind(
+    "CompositePodGroup", "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "compositepodgroup",
+    scheduling.CompositePodGroup, ("cpg",), True, ("status",), gate="CompositePodGroup",
+)  # fmt: skip
+JOB = Kind(
+    "Job", "batch", "v1", "jobs", "job", batch.Job, (), True, ("status",), selectable=("status.successful",),
+)  # fmt: skip
+POD_DISRUPTION_BUDGET = Kind(
+    "PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", core.PodDisruptionBudget,
+    ("pdb",), True, ("status",),
+)  # fmt: skip
+RUNTIME_CLASS = Kind(
+    "RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", core.RuntimeClass, (), False,
+)  # fmt: skip
+RESOURCE_CLAIM = Kind(
+    "ResourceClaim", "resource.k8s.io", "v1", "resourceclaims", "resourceclaim", resource.ResourceClaim, (), True,
+    ("status",),
+)  # fmt: skip
+RESOURCE_CLAIM_TEMPLATE = Kind(
+    "ResourceClaimTemplate", "resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
+    resource.ResourceClaimTemplate,
+)  # fmt: skip
+DEVICE_CLASS = Kind(
+    "DeviceClass", "resource.k8s.io", "v1", "deviceclasses", "deviceclass", resource.DeviceClass, (), False,
+)  # fmt: skip
+LEASE = Kind("Lease", "coordination.k8s.io", "v1", "leases", "lease", core.Lease)
+
+KINDS: tuple[Kind, ...] = (
+    NAMESPACE,
+    NODE,
+    POD,
+    EVENT,
+    PRIORITY_CLASS,
+    WORKLOAD,
+    POD_GROUP,
+    COMPOSITE_POD_GROUP,
+    JOB,
+    POD_DISRUPTION_BUDGET,
+    RUNTIME_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    DEVICE_CLASS,
+    LEASE,
+)
+
+_BY_PLURAL: Mapping[str, Kind] = MappingProxyType({kind.plural: kind for kind in KINDS})
+_BY_PATH = MappingProxyType({(kind.group, kind.version, kind.plural): kind for kind in KINDS})
+_BY_KIND = MappingProxyType({(kind.api_version, kind.kind): kind for kind in KINDS})
+_BY_NAME = MappingProxyType(
+    {
+        name.lower(): kind
+        for kind in KINDS
+        for name in (kind.plural, kind.singular, kind.kind, *kind.short_names, f"{kind.plural}.{kind.group}")
+    }
+)
+
+
+def by_resource(plural: str) -> Kind:
+    """The kind of a plural name, as machines name resources.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return _BY_PLURAL[plural]
+
+
+def by_path(group: str, version: str, plural: str) -> Kind | None:
+    """The kind behind a URL path; group "" is the core group."""
+    return _BY_PATH.get((group, version, plural))
+
+
+def by_kind(api_version: str, kind: str) -> Kind:
+    """The kind of an object.
+
+    Raises:
+        ValueError: it is unknown; names the version it is served in, or the kinds there are.
+    """
+    found = _BY_KIND.get((api_version, kind))
+    if found is not None:
+        return found
+    same = [other.api_version for other in KINDS if other.kind == kind]
+    if same:
+        raise ValueError(f"kind {kind} is served as apiVersion {', '.join(same)}, not {api_version!r}")
+    raise ValueError(
+        f"no kind {kind!r} in apiVersion {api_version!r}; known kinds: {', '.join(other.kind for other in KINDS)}"
+    )
+
+
+def named(name: str) -> Kind:
+    """The kind a person names: plural, singular, kind or short name, in any case.
+
+    Raises:
+        ValueError: it is unknown; lists the plurals there are.
+    """
+    found = _BY_NAME.get(name) or _BY_NAME.get(name.lower())
+    if found is None:
+        raise ValueError(f"unknown resource {name!r}; known: {', '.join(sorted(_BY_PLURAL))}")
+    return found
