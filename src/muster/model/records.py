@@ -47,11 +47,35 @@ class Toleration(NamedTuple):
     effect: str
     seconds: int | None = None
 
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether it covers the taint. Lt and Gt compare the taint's integer with its own (KEP-5471)."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        match self.operator:
+            case "Exists":
+                return True
+            case "Lt" | "Gt":
+                mine, its = _integer(self.value), _integer(taint.value)
+                if mine is None or its is None:
+                    return False
+                return its < mine if self.operator == "Lt" else its > mine
+            case _:
+                return self.value == taint.value
+
 
 class Taint(NamedTuple):
     key: str
     value: str
     effect: str
+
+
+def _integer(text: str) -> int | None:
+    """The integer that a text spells in plain decimal, without leading zeros or a plus sign."""
+    digits = text.removeprefix("-")
+    plain = digits.isascii() and digits.isdigit() and (digits == "0" or not digits.startswith("0"))
+    return int(text) if plain else None
 
 
 class HostPort(NamedTuple):

@@ -1,0 +1,134 @@
+"""What a plugin may be asked, what it may assume, and what it must return.
+
+A plugin is a frozen record with a `name` and one or more of the protocols below. Everything it says about a class of
+pods is a column over nodes. Two kinds of verdict exist, and the difference is what keeps decisions fast and exact:
+
+* *static*: a function of the node itself and of the part of the class that `*_key` returns. Cached for as long as the
+  node columns live; members of a group cannot change it.
+* *counted* (`Capacity`): amounts that pods on a node add up to, against what the node has. Resources and host ports
+  are counted; the engine adds and takes away by itself, so that a group's own members count without asking again.
+
+A dynamic score may look at what is used on a node, and at nothing but that node, so that after a placement only the
+touched nodes are scored again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from muster.model.diagnosis import Reason
+from muster.model.records import PodClass
+from muster.model.snapshot import NodeColumns, Snapshot
+
+BEST = 100
+"""The highest score; the lowest is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`M` node columns as a plugin sees them. Nothing in it may be changed.
+
+    A static filter or score sees all nodes in their declared order (`M == len(nodes)`). A dynamic score may see any
+    selection of them, one node twice with different usage included: it must treat each column by itself.
+    """
+
+    nodes: NodeColumns
+    row: Mapping[str, int]
+    """Resource name -> row of `alloc` and `used`."""
+    alloc: np.ndarray
+    """int64[rows, M]: what the node has."""
+    used: np.ndarray
+    """int64[rows, M]: what pods on it hold, without the pod that is scored."""
+    feasible: np.ndarray
+    """bool[M]: passes every static filter (all True while filters run): what a score that compares nodes looks at."""
+
+
+class Relaxation(NamedTuple):
+    """`nodes` (bool[M]) would pass the filter after one change, named as in `diagnosis.Remedy`."""
+
+    action: str
+    detail: str
+    nodes: np.ndarray
+
+
+@runtime_checkable
+class Filter(Protocol):
+    """Says which nodes a class may use at all (static)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reason(self) -> Reason: ...
+
+    def filter_key(self, pod_class: PodClass) -> Hashable | None:
+        """What of the class decides; None: every node passes, and `filter` is not asked."""
+        ...
+
+    def filter(self, pod_class: PodClass, view: View) -> np.ndarray:
+        """bool[M], True where the class may run."""
+        ...
+
+    def details(self, pod_class: PodClass, view: View) -> Iterable[tuple[str, np.ndarray]]:
+        """Why, finer than `reason`: (detail, bool[M]) pairs; a node in none of them counts without a detail."""
+        ...
+
+    def relaxations(self, pod_class: PodClass, view: View) -> Iterable[Relaxation]:
+        """Single changes that would let more nodes pass."""
+        ...
+
+
+class Rows(NamedTuple):
+    """Counted limits for one decision: a pod of class `c` takes `amounts[c, i]` of row `i`; zero asks nothing."""
+
+    details: tuple[str, ...]
+    """One per row: what a rejection names. Rows of one detail count as one."""
+    capacity: np.ndarray
+    """int64[rows, N]"""
+    used: np.ndarray
+    """int64[rows, N]: by pods on the node now; may exceed the capacity."""
+    amounts: np.ndarray
+    """int64[C, rows], not negative"""
+
+
+@runtime_checkable
+class Capacity(Protocol):
+    """Limits the number of pods on a node by something that adds up."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reason(self) -> Reason: ...
+
+    def rows(self, snapshot: Snapshot, classes: Sequence[PodClass]) -> Rows:
+        """The limits that matter to any of these classes."""
+        ...
+
+
+@runtime_checkable
+class Score(Protocol):
+    """Prefers some nodes that a class may use to others."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether it looks at `view.used`. If not, the result is kept with the node columns."""
+        ...
+
+    def score_key(self, pod_class: PodClass) -> Hashable | None:
+        """What of the class decides; None: no opinion, and `score` is not asked."""
+        ...
+
+    def score(self, pod_class: PodClass, view: View) -> np.ndarray:
+        """int64[M], 0..100, more is better. A static one may compare nodes among `view.feasible`."""
+        ...
+
+
+Plugin = Filter | Capacity | Score

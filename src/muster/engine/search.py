@@ -1,0 +1,3 @@
+"""Search for groups of unlike pods."""
+
+from muster.engine.work import Work as Work

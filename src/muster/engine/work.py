@@ -1,0 +1,19 @@
+"""What a search may spend: counted work, never seconds, so that the same decision comes out on every machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT_EXPANSIONS = 50_000
+MAX_DOUBLINGS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`expansions` search nodes for an entry's first attempt, about 250 ms; doubled by each further one, up to 16x."""
+
+    expansions: int = DEFAULT_EXPANSIONS
+
+    def for_attempt(self, attempts: int) -> int:
+        """Expansions for an entry that was already tried `attempts` times."""
+        return self.expansions << min(max(attempts, 0), MAX_DOUBLINGS)

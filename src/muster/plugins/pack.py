@@ -1,0 +1,48 @@
+"""Packs pods that ask for accelerators, so that whole accelerator nodes stay whole for those who need them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from muster.engine.extension import BEST, View
+from muster.model.records import PodClass
+from muster.model.resources import is_accelerator
+
+BEGUN = 90
+"""A node that already gives accelerators away, and would keep one."""
+WHOLE = 40
+"""A node that would be broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Best is a node that is filled exactly, then a begun one, then a whole one; among alike, the fewest left over.
+
+    Left over means accelerators, not a share of them: the hole that stays behind is what a later pod has to fit into
+    (field reports 044: small pods leave the large hole).
+    """
+
+    name: str = "pack"
+    dynamic: bool = True
+
+    def score_key(self, pod_class: PodClass) -> Hashable | None:
+        return accelerators(pod_class) or None
+
+    def score(self, pod_class: PodClass, view: View) -> np.ndarray:
+        asked = accelerators(pod_class)
+        total = np.zeros(view.alloc.shape[1], dtype=np.int64)
+        for name, amount in asked:
+            row = view.row[name]
+            used = view.used[row]
+            left = view.alloc[row] - used - amount
+            room = np.where(used > 0, BEGUN, WHOLE) - np.minimum(left, WHOLE)
+            total += np.where(left <= 0, BEST, room)
+        return total // len(asked)
+
+
+def accelerators(pod_class: PodClass) -> tuple[tuple[str, int], ...]:
+    """The accelerators that a pod of this class asks for."""
+    return tuple((name, amount) for name, amount in pod_class.requests if amount > 0 and is_accelerator(name))
