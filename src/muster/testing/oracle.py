@@ -126,10 +126,10 @@ class _Room:
         if not all(admits(self.node, cls) for cls in classes):
             return False
         taken = list(self.ports)
-        for port in (port for cls in classes for port in cls.host_ports):
-            if any(clash(port, other) for other in taken):
+        for cls in classes:
+            if any(clash(port, other) for port in cls.host_ports for other in taken):
                 return False
-            taken.append(port)
+            taken.extend(cls.host_ports)
         return True
 
 
