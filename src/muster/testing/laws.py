@@ -109,7 +109,7 @@ class _Asked:
         return answer
 
     def answer(
-        self, ask: Callable[[PodClass, View], object], view: View, dtype: type, what: str, cls: PodClass
+        self, ask: Callable[[PodClass, View], np.ndarray], view: View, dtype: type, what: str, cls: PodClass
     ) -> np.ndarray:
         """The answer about one class, asked for twice: neither it nor the question may change by that."""
         before = _content(view)
@@ -185,14 +185,16 @@ def _check_sums(asked: _Asked, plugin: Capacity, snapshot: Snapshot, rows: Rows)
             placed = oracle.after(snapshot, builders.entry(member), [Bind(member.key, member.uid, name)])
             used = rows.used.copy()
             used[:, column] += rows.amounts[index]
-            same = np.array_equal(_fits(rows._replace(used=used)), _fits(plugin.rows(placed, asked.classes)))
+            same = np.array_equal(_slots(rows._replace(used=used)), _slots(plugin.rows(placed, asked.classes)))
             asked.law(same, f"counts amounts that add up (on {name})", cls)
 
 
-def _fits(rows: Rows) -> np.ndarray:
-    """bool[C, N]: where one more pod of each class fits."""
-    amounts = rows.amounts[:, :, None]
-    return np.asarray(((amounts == 0) | (rows.used + amounts <= rows.capacity)).all(axis=1))
+def _slots(rows: Rows) -> np.ndarray:
+    """int64[C, N]: how many more pods of each class fit."""
+    left, amounts = (rows.capacity - rows.used)[None], rows.amounts[:, :, None]
+    most = np.iinfo(np.int64).max
+    slots = np.where(amounts == 0, most, left // np.maximum(amounts, 1))
+    return np.maximum(slots.min(axis=1, initial=most), 0)
 
 
 def _check_score(asked: _Asked, plugin: Score, snapshot: Snapshot) -> None:
