@@ -1,0 +1,180 @@
+"""What the v1.37 schemas say of every field: its name, its type, how its list is merged. Made by tools/make_schema.py."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+from muster.api.instant import from_time
+from muster.api.quantity import canonical
+from muster.api.validation.field import FieldError
+
+Node = Mapping[str, Any]
+"""One place in a schema."""
+
+WRONG_TYPE = "TypeInvalid"
+_NAMES = {"object": "an object", "array": "an array", "string": "a string", "boolean": "true or false"}
+_BOUNDS = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
+
+
+@dataclass(slots=True)
+class Findings:
+    """What `Schema.clean` met: paths of unknown fields (dropped), and values of a wrong type."""
+
+    unknown: list[str] = field(default_factory=list)
+    wrong: list[FieldError] = field(default_factory=list)
+
+
+class Schema:
+    """The fields of one kind."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        document = {"$ref": root["$ref"], "$defs": _checked_definitions()}
+        self._validator = jsonschema_rs.Draft4Validator(document, validate_formats=True)
+
+    def fits(self, value: Any) -> bool:
+        """Every field is known, of the right type, and no null: the fast way to know that `clean` changes nothing."""
+        return self._validator.is_valid(value)
+
+    def clean(self, value: Any) -> tuple[Any, Findings]:
+        """The value as the server reads it, as a copy: nulls and unknown fields dropped, quantities as text."""
+        findings = Findings()
+        return _clean(self.root, value, "", findings), findings
+
+
+@cache
+def _document() -> Mapping[str, Any]:
+    packed = files("muster.apiserver").joinpath("schema.json.gz").read_bytes()
+    document: Mapping[str, Any] = msgspec.json.decode(gzip.decompress(packed))
+    return document
+
+
+@cache
+def _checked_definitions() -> Mapping[str, Any]:
+    """The definitions with integer formats as bounds, which the validator checks."""
+    definitions: Mapping[str, Any] = _with_bounds(_document()["$defs"])
+    return definitions
+
+
+def _with_bounds(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    made = {key: _with_bounds(value) for key, value in node.items()}
+    bounds = _BOUNDS.get(made["format"]) if isinstance(made.get("format"), str) else None
+    return made | {"minimum": bounds[0], "maximum": bounds[1]} if bounds else made
+
+
+@cache
+def schema(api_version: str, kind: str) -> Schema:
+    """The schema of a kind.
+
+    Raises:
+        KeyError: the package has none; tools/make_schema.py lists those it has.
+    """
+    return Schema({"$ref": f"#/$defs/{_document()['kinds'][f'{api_version}/{kind}']}"})
+
+
+def resolved(node: Node) -> Node:
+    """The node itself, or what it refers to with its own keys on top."""
+    reference = node.get("$ref")
+    if reference is None:
+        return node
+    target: Node = _document()["$defs"][reference.removeprefix("#/$defs/")]
+    return {**target, **node} if len(node) > 1 else target
+
+
+def member(node: Node | None, name: str) -> Node | None:
+    """The schema of a field, or of a mapping's values; None where anything goes."""
+    if node is None:
+        return None
+    found = resolved(node)
+    properties = found.get("properties")
+    if properties is not None:
+        inner: Node | None = properties.get(name)
+        return inner
+    values = found.get("additionalProperties")
+    return values if isinstance(values, dict) else None
+
+
+def _clean(node: Node, value: Any, path: str, findings: Findings) -> Any:
+    node = resolved(node)
+    kind = node["type"]
+    if kind == "object" and isinstance(value, dict):
+        return _clean_object(node, value, path, findings)
+    if kind == "array" and isinstance(value, list):
+        items = node["items"]
+        return [_clean(items, item, f"{path}[{index}]", findings) for index, item in enumerate(value)]
+    if node.get("format") == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
+        return canonical(value)
+    wanted = _complaint(kind, node.get("format"), value)
+    if wanted:
+        findings.wrong.append(FieldError(path, WRONG_TYPE, f"must be {wanted}, not {_shown(value)}"))
+    return value
+
+
+def _clean_object(node: Node, value: dict[str, Any], path: str, findings: Findings) -> dict[str, Any]:
+    properties, values = node.get("properties"), node.get("additionalProperties")
+    if properties is None and not isinstance(values, dict):
+        return value
+    made = {}
+    for name, part in value.items():
+        if properties is None:
+            inner, at = values, f"{path}[{name}]"
+        else:
+            inner, at = properties.get(name), f"{path}.{name}" if path else name
+        if inner is None:
+            findings.unknown.append(at)
+        elif part is not None:
+            made[name] = _clean(inner, part, at, findings)
+    return made
+
+
+def _complaint(kind: Any, form: str | None, value: Any) -> str | None:
+    """What was wanted instead of a scalar (or of something that is none); None if it is fine."""
+    if kind == "string":
+        return _text_complaint(form, value)
+    if kind == "integer":
+        return _integer_complaint(form, value)
+    if kind == "boolean":
+        return None if isinstance(value, bool) else _NAMES["boolean"]
+    if kind == "number":
+        return None if isinstance(value, int | float) and not isinstance(value, bool) else "a number"
+    if isinstance(kind, list):
+        text = isinstance(value, str)
+        return "an integer or a string" if not text and _integer_complaint(form, value) else None
+    return _NAMES[kind]
+
+
+def _text_complaint(form: str | None, value: Any) -> str | None:
+    if form == "quantity" and not isinstance(value, str):
+        return 'a quantity such as "500m" or "8Gi"'
+    if not isinstance(value, str):
+        return _NAMES["string"]
+    if form == "date-time":
+        try:
+            from_time(value)
+        except ValueError:
+            return "an RFC 3339 time such as 2026-11-30T21:14:09Z"
+    return None
+
+
+def _integer_complaint(form: str | None, value: Any) -> str | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return "an integer"
+    low, high = _BOUNDS[form or "int64"]
+    return None if low <= value <= high else f"an integer from {low} to {high}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return _NAMES["object" if isinstance(value, dict) else "array"]
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else f"{text[:60]}…"

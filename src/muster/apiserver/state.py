@@ -1,0 +1,111 @@
+"""What the handler functions share: the server's state, and one call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.api import catalog
+from muster.api.calls import Request
+from muster.api.catalog import Kind
+from muster.api.gates import FeatureGates
+from muster.api.instant import Instant
+from muster.apiserver import status
+from muster.apiserver.log import Raw
+from muster.apiserver.schema import Schema, schema
+from muster.apiserver.storage import Store
+
+RESERVED_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The server's settings and its store. See `server.ApiServer` for what they mean."""
+
+    store: Store
+    gates: FeatureGates
+    new_uid: Callable[[], str]
+    priority_admission: bool
+    refuse_binding: set[str]
+
+    def served(self) -> list[Kind]:
+        return [kind for kind in catalog.KINDS if kind.served(self.gates)]
+
+
+@dataclass(slots=True)
+class Call:
+    """One call about a resource: where it goes, when, and what it warns about."""
+
+    state: State
+    request: Request
+    now: Instant
+    kind: Kind
+    namespace: str
+    """"" for cluster-scoped kinds, and for collections of all namespaces."""
+    name: str
+    subresource: str
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def store(self) -> Store:
+        return self.state.store
+
+    @property
+    def gates(self) -> FeatureGates:
+        return self.state.gates
+
+    @property
+    def schema(self) -> Schema:
+        return schema(self.kind.api_version, self.kind.kind)
+
+    def stored(self) -> Raw:
+        """The object that the path names.
+
+        Raises:
+            Failure: 404, there is none.
+        """
+        raw = self.store.get(self.kind.plural, self.namespace, self.name)
+        if raw is None:
+            raise status.not_found(self.kind, self.name)
+        return raw
+
+    def flag(self, name: str) -> bool:
+        """A boolean of the query: `true`, `1` or empty is yes.
+
+        Raises:
+            Failure: 400, it is neither.
+        """
+        text = self.request.query.get(name)
+        if text is None or text in ("false", "0", "False"):
+            return False
+        if text in ("true", "1", "True", ""):
+            return True
+        raise status.bad_request(f"query parameter {name}: want true or false, not {text!r}")
+
+    def number(self, name: str) -> int | None:
+        """A whole number of the query that is not negative; None if it is absent or empty.
+
+        Raises:
+            Failure: 400, it is something else.
+        """
+        text = self.request.query.get(name, "")
+        if not text:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise status.bad_request(f"query parameter {name}: want a whole number, not {text!r}")
+        return int(text)
+
+    def dry_run(self, options: dict[str, Any] | None = None) -> bool:
+        """Whether nothing is to be stored: `dryRun=All` in the query, or in a body of options.
+
+        Raises:
+            Failure: 400, another value.
+        """
+        asked = list(options.get("dryRun") or ()) if options else []
+        if "dryRun" in self.request.query:
+            asked.append(self.request.query["dryRun"])
+        for value in asked:
+            if value != "All":
+                raise status.bad_request(f"dryRun: Unsupported value: {value!r}: supported values: All")
+        return bool(asked)

@@ -1,0 +1,131 @@
+"""Writes the reduced schema of the served kinds into the package: `src/muster/apiserver/schema.json.gz`.
+
+Build time only. Needs the development package `kubernetes-validate`, whose v1.37 schemas carry what the API server
+needs to know of every field: its name, its type, and how lists are merged. The rest (descriptions, required fields,
+enumerations) is left out: what a value must be is for `muster.api.validation` to say, with the right error type.
+
+    python tools/make_schema.py            # write the file
+    python tools/make_schema.py --check    # exit 1 if the file is not what would be written
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+RELEASE = "v1.37.0"
+TARGET = Path(__file__).resolve().parent.parent / "src/muster/apiserver/schema.json.gz"
+
+KINDS = {
+    "v1/Namespace": "io.k8s.api.core.v1.Namespace",
+    "v1/Node": "io.k8s.api.core.v1.Node",
+    "v1/Pod": "io.k8s.api.core.v1.Pod",
+    "v1/Event": "io.k8s.api.core.v1.Event",
+    "v1/Binding": "io.k8s.api.core.v1.Binding",
+    "v1/DeleteOptions": "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    "policy/v1/Eviction": "io.k8s.api.policy.v1.Eviction",
+    "policy/v1/PodDisruptionBudget": "io.k8s.api.policy.v1.PodDisruptionBudget",
+    "batch/v1/Job": "io.k8s.api.batch.v1.Job",
+    "coordination.k8s.io/v1/Lease": "io.k8s.api.coordination.v1.Lease",
+    "node.k8s.io/v1/RuntimeClass": "io.k8s.api.node.v1.RuntimeClass",
+    "resource.k8s.io/v1/DeviceClass": "io.k8s.api.resource.v1.DeviceClass",
+    "resource.k8s.io/v1/ResourceClaim": "io.k8s.api.resource.v1.ResourceClaim",
+    "resource.k8s.io/v1/ResourceClaimTemplate": "io.k8s.api.resource.v1.ResourceClaimTemplate",
+    "resource.k8s.io/v1/ResourceSlice": "io.k8s.api.resource.v1.ResourceSlice",
+    "scheduling.k8s.io/v1/PriorityClass": "io.k8s.api.scheduling.v1.PriorityClass",
+    "scheduling.k8s.io/v1alpha3/CompositePodGroup": "io.k8s.api.scheduling.v1alpha3.CompositePodGroup",
+    "scheduling.k8s.io/v1beta1/PodGroup": "io.k8s.api.scheduling.v1beta1.PodGroup",
+    "scheduling.k8s.io/v1beta1/Workload": "io.k8s.api.scheduling.v1beta1.Workload",
+}
+"""apiVersion/kind -> the name of its definition upstream."""
+
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+OPEN = ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "io.k8s.apimachinery.pkg.runtime.RawExtension")
+"""Objects that may hold anything; every other object has the properties that are named, or none."""
+KEPT = (
+    "format",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-patch-merge-key",
+    "x-kubernetes-patch-strategy",
+)
+
+
+def short(name: str) -> str:
+    return name.removeprefix("io.k8s.api.").removeprefix("io.k8s.apimachinery.pkg.")
+
+
+class Reducer:
+    """Copies the definitions that the served kinds reach, reduced."""
+
+    def __init__(self, upstream: dict[str, Any]) -> None:
+        self._upstream = upstream
+        self.types: dict[str, Any] = {}
+
+    def add(self, name: str) -> None:
+        if short(name) in self.types:
+            return
+        self.types[short(name)] = {}
+        self.types[short(name)] = {"type": "object"} if name in OPEN else self.reduced(self._definition(name))
+
+    def _definition(self, name: str) -> dict[str, Any]:
+        if name == QUANTITY:
+            return {"type": "string", "format": "quantity"}
+        if name == INT_OR_STRING:
+            return {"type": "int-or-string", "format": "int32"}
+        found: dict[str, Any] = self._upstream[name]
+        return found
+
+    def reduced(self, node: dict[str, Any]) -> dict[str, Any]:
+        out: dict[str, Any] = {key: node[key] for key in KEPT if key in node}
+        if "$ref" in node:
+            name = node["$ref"].removeprefix("#/$defs/")
+            self.add(name)
+            return out | {"$ref": f"#/$defs/{short(name)}"}
+        out["type"] = node["type"] if isinstance(node["type"], str) else node["type"][0]
+        if out["type"] == "int-or-string":
+            out["type"] = ["integer", "string"]
+        if "items" in node:
+            out["items"] = self.reduced(node["items"])
+        if "additionalProperties" in node:
+            out["additionalProperties"] = self.reduced(node["additionalProperties"])
+        elif out["type"] == "object":
+            properties = sorted(node.get("properties", {}).items())
+            out["properties"] = {key: self.reduced(value) for key, value in properties}
+            out["additionalProperties"] = False
+        return out
+
+
+def make() -> bytes:
+    source = files("kubernetes_validate") / "kubernetes-json-schema" / f"{RELEASE}-local" / "_definitions.json"
+    reducer = Reducer(json.loads(source.read_text())["$defs"])
+    for name in KINDS.values():
+        reducer.add(name)
+    document = {
+        "kubernetes": RELEASE,
+        "kinds": {kind: short(name) for kind, name in sorted(KINDS.items())},
+        "$defs": dict(sorted(reducer.types.items())),
+    }
+    text = json.dumps(document, separators=(",", ":"), sort_keys=True)
+    return gzip.compress(text.encode(), 9, mtime=0)
+
+
+def main() -> int:
+    made = make()
+    if "--check" in sys.argv[1:]:
+        same = TARGET.exists() and gzip.decompress(TARGET.read_bytes()) == gzip.decompress(made)
+        print(f"{TARGET.name} is {'up to date' if same else 'out of date: run python tools/make_schema.py'}")
+        return 0 if same else 1
+    TARGET.write_bytes(made)
+    print(f"{TARGET.name}: {len(made)} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
