@@ -8,7 +8,7 @@ from random import Random
 
 from muster.api.gates import FeatureGates
 from muster.apiserver.server import ApiServer
-from muster.controllers.machine import controllers
+from muster.controllers.machine import makers
 from muster.plugins import default_profile
 from muster.scheduler.machine import Scheduler
 from muster.sim.faults import CALM, Faults, Rates
@@ -39,14 +39,7 @@ def cluster(
     `levels`: topology label keys, widest first. `stopwatch`: seconds, for decision times.
     """
     gates = gates or FeatureGates()
-    server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission)
-    machines = controllers(gates, run=False)
-    makers: dict[str, Callable[[], AnyMachine]] = {}
-    for machine in machines:
-        makers[type(machine).__name__.lower()] = partial(_same, machine)
-    makers[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels))
-    return World(server, makers, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)
-
-
-def _same(machine: AnyMachine) -> AnyMachine:
-    return machine
+    server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission, started=START)
+    machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=False)}
+    machines[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels))
+    return World(server, machines, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)

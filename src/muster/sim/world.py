@@ -22,7 +22,7 @@ from muster.scheduler.events import Decided, Pause, Resume
 from muster.sim.faults import Faults
 from muster.sim.timers import BRIEF, Timer, Timers
 
-SCHEDULER = "scheduler"
+SCHEDULER, HOLLOW, NODES = "scheduler", "hollow", "nodes"
 START: Instant = 1_767_225_600_000_000
 """2026-01-01T00:00:00Z."""
 
@@ -59,7 +59,7 @@ class _Client:
 
     name: str
     make: Callable[[], AnyMachine]
-    machine: AnyMachine
+    machine: Any
     life: int = 0
     watches: dict[str, Watch] = field(default_factory=dict)
     horizon: dict[str, Instant] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class World:
     server: ApiServer
     makers: Mapping[str, Callable[[], AnyMachine]]
     faults: Faults = field(default_factory=lambda: Faults(Random(0)))
-    patient: frozenset[str] = frozenset({"hollow", "nodes"})
+    patient: frozenset[str] = frozenset({HOLLOW, NODES})
     stopwatch: Callable[[], float] = lambda: 0.0
     now: Instant = START
     most: int = 1_000_000
@@ -168,6 +168,17 @@ class World:
             self._tell(client, Pause())
         self._list_all(client)
 
+    # -- the kubelets
+
+    def hold_terminations(self, held: bool) -> None:
+        """While held, deleted pods stay terminating and keep their room; letting go ends them all."""
+        self.settle()
+        client = self._clients[HOLLOW]
+        if held:
+            client.machine.hold()
+        else:
+            self._carry_out(client, client.machine.finish(self.now))
+
     # -- the engine room
 
     def _run(self, until: Instant, *, brief_only: bool) -> None:
@@ -211,7 +222,10 @@ class World:
         self._tell(self._clients[timer.machine], Woken(timer.tag))
 
     def _tell(self, client: _Client, event: object) -> None:
-        for effect in client.machine.handle(event, self.now):
+        self._carry_out(client, client.machine.handle(event, self.now))
+
+    def _carry_out(self, client: _Client, effects: Sequence[Any]) -> None:
+        for effect in effects:
             if type(effect) is Write:
                 self._push(client, self.now, WRITES, lambda effect=effect: self._write(client, effect))  # type: ignore[misc]
             elif type(effect) is WakeAt:
@@ -254,7 +268,7 @@ class World:
         self._push(client, at, CHANGES, lambda: self._listed(client, resource))
 
     def _listed(self, client: _Client, resource: str) -> None:
-        path = catalog.by_resource(resource).path()
+        path = catalog.by_resource(resource).path(None)
         body = self.call(Request("GET", path)).body
         revision = body["metadata"]["resourceVersion"]
         watch = self.request(Request("GET", path, {"watch": "true", "resourceVersion": revision}))
