@@ -194,7 +194,8 @@ def _slots(rows: Rows) -> np.ndarray:
     left, amounts = (rows.capacity - rows.used)[None], rows.amounts[:, :, None]
     most = np.iinfo(np.int64).max
     slots = np.where(amounts == 0, most, left // np.maximum(amounts, 1))
-    return np.maximum(slots.min(axis=1, initial=most), 0)
+    fewest: np.ndarray = np.maximum(slots.min(axis=1, initial=most), 0)
+    return fewest
 
 
 def _check_score(asked: _Asked, plugin: Score, snapshot: Snapshot) -> None:
