@@ -51,6 +51,12 @@ class Reason(IntEnum):
     PRIORITY_MISMATCH = 69
     PREEMPTION_POLICY_MISMATCH = 70
     NO_NODES = 71
+    # Asks for something that this scheduler cannot honour yet: it waits rather than being placed wrongly.
+    UNSUPPORTED = 72
+    # Placed, but the API server refuses the binding; `detail` is what it said.
+    BINDING_REFUSED = 73
+    # The decision itself failed; `detail` is what was raised.
+    DECISION_FAILED = 74
 
     @property
     def wakes_on(self) -> frozenset[Cure]:
@@ -76,6 +82,9 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.PRIORITY_MISMATCH: _MEMBERS,
     Reason.PREEMPTION_POLICY_MISMATCH: _MEMBERS,
     Reason.NO_NODES: frozenset({Cure.NODE_ADDED}),
+    Reason.UNSUPPORTED: _MEMBERS,
+    Reason.BINDING_REFUSED: frozenset(),
+    Reason.DECISION_FAILED: frozenset(),
 }
 
 

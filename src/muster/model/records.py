@@ -149,6 +149,9 @@ class PodRecord:
     started: int = 0
     rank: int | None = None
     """Completion index, where the pod has one."""
+    generation: int = 0
+    unsupported: tuple[str, ...] = ()
+    """What it asks for that this scheduler cannot honour yet, such as "inter-pod affinity"; it waits (never wrongly placed)."""
 
     @property
     def holds_room(self) -> bool:

@@ -1,0 +1,287 @@
+"""What the scheduler knows of the cluster: a fold over watch events, plus the placements it has decided itself.
+
+Thrown away and rebuilt from a list of everything it is equal (`fingerprint`), but for pods that are assumed: decided,
+and not seen bound yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.model.keys import Key
+from muster.model.records import GroupRecord, NodeRecord, Phase, PodRecord
+from muster.model.snapshot import Nomination, Snapshot
+from muster.scheduler.rooms import Holding, Rooms, Touch
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+@dataclass(slots=True)
+class Members:
+    """The pods that name one group, by where they are. Terminating, failed and deleted ones are in none of these."""
+
+    pending: dict[Key, PodRecord] = field(default_factory=dict)
+    running: dict[Key, PodRecord] = field(default_factory=dict)
+    """Those with a node, assumed ones included."""
+    succeeded: set[Key] = field(default_factory=set)
+    gated: dict[Key, PodRecord] = field(default_factory=dict)
+    """Those of `pending` with scheduling gates."""
+    unsupported: dict[Key, PodRecord] = field(default_factory=dict)
+    """Those of `pending` that ask for something that cannot be honoured yet."""
+    foreign: int = 0
+    """How many of `pending` name another scheduler."""
+
+    @property
+    def present(self) -> int:
+        """What counts towards the minimum (statement 15, M5)."""
+        return len(self.pending) + len(self.running) + len(self.succeeded)
+
+    def __bool__(self) -> bool:
+        return bool(self.pending or self.running or self.succeeded)
+
+
+class Cache:
+    """Nodes, pods and groups as last seen, and which pods are assumed to be where.
+
+    Args:
+        scheduler_name: pods of other schedulers hold room and count, and are not ours to place or to nominate.
+        levels: topology label keys, widest first, that fix the order of nodes.
+    """
+
+    def __init__(self, scheduler_name: str = DEFAULT_SCHEDULER, levels: Sequence[str] = ()) -> None:
+        self.rooms = Rooms(levels)
+        self.pods: dict[Key, PodRecord] = {}
+        self.groups: dict[Key, GroupRecord] = {}
+        self.members: dict[Key, Members] = {}
+        self.assumed: dict[str, str] = {}
+        """Pod uid -> node."""
+        self._scheduler_name = scheduler_name
+        self._nominated: dict[str, Nomination] = {}
+        self._nominations: tuple[Nomination, ...] | None = ()
+        self._groups_seen: dict[Key, GroupRecord] | None = {}
+        self._snapshot: Snapshot | None = None
+
+    @property
+    def nodes(self) -> dict[str, NodeRecord]:
+        return self.rooms.records
+
+    # -- the fold
+
+    def put_node(self, record: NodeRecord) -> None:
+        self.rooms.put_node(record)
+
+    def drop_node(self, name: str) -> None:
+        if name in self.rooms.records:
+            self.rooms.drop_node(name)
+
+    def put_group(self, record: GroupRecord) -> GroupRecord | None:
+        """Returns what was known before."""
+        old = self.groups.get(record.key)
+        if old != record:
+            self.groups[record.key] = record
+            self._groups_changed()
+        return old
+
+    def drop_group(self, key: Key) -> GroupRecord | None:
+        old = self.groups.pop(key, None)
+        if old is not None:
+            self._groups_changed()
+        return old
+
+    def put_pod(self, record: PodRecord) -> PodRecord | None:
+        """Takes in the state of a pod; returns what was known before. Another uid means another pod."""
+        old = self.pods.get(record.key)
+        if old is not None and old.uid != record.uid:
+            self.drop_pod(record.key)
+            old = None
+        before = self._holding(old) if old else None
+        if old is not None:
+            self._leave(old)
+        self.pods[record.key] = record
+        if record.phase is not Phase.PENDING or record.terminating:
+            self.assumed.pop(record.uid, None)
+        self._move(record.uid, before, self._holding(record))
+        self._join(record)
+        self._nominate(old, record)
+        return old
+
+    def drop_pod(self, key: Key) -> PodRecord | None:
+        old = self.pods.pop(key, None)
+        if old is None:
+            return None
+        before = self._holding(old)
+        self._leave(old)
+        self.assumed.pop(old.uid, None)
+        self._move(old.uid, before, None)
+        self._nominate(old, None)
+        return old
+
+    # -- own placements
+
+    def assume(self, record: PodRecord, node: str) -> None:
+        """Counts a pending pod on the node until it is seen there, or `forget`."""
+        self._leave(record)
+        self.assumed[record.uid] = node
+        self._move(record.uid, None, self._holding(record))
+        self._join(record)
+        if record.uid in self._nominated:
+            self._nominations = None
+
+    def forget(self, record: PodRecord) -> None:
+        """Takes an assumed pod back; nothing if it is not assumed."""
+        if record.uid not in self.assumed:
+            return
+        before = self._holding(record)
+        self._leave(record)
+        del self.assumed[record.uid]
+        self._move(record.uid, before, None)
+        self._join(record)
+        if record.uid in self._nominated:
+            self._nominations = None
+
+    # -- reading
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as it is now; the same instance while nothing has changed."""
+        columns = self.rooms.columns()
+        known = self._snapshot
+        if known is not None and known.revision == self.rooms.revision:
+            return known
+        if self._nominations is None:
+            waiting = (held for uid, held in self._nominated.items() if uid not in self.assumed)
+            self._nominations = tuple(sorted(waiting, key=lambda held: (-held.priority, held.pod)))
+        if self._groups_seen is None:
+            self._groups_seen = dict(self.groups)
+        self._snapshot = Snapshot(
+            revision=self.rooms.revision,
+            nodes=columns,
+            used=self.rooms.used(),
+            generations=self.rooms.generations(),
+            ports=self.rooms.ports(),
+            nominations=self._nominations,
+            groups=self._groups_seen,
+        )
+        return self._snapshot
+
+    def take_touched(self) -> dict[str, Touch]:
+        """Nodes that got better for somebody since the last call."""
+        touched, self.rooms.touched = self.rooms.touched, {}
+        return touched
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Everything that a rebuilt cache must agree on, as plain data; assumed pods as the pending ones they are."""
+        snapshot = self.snapshot()
+        used = {
+            name: dict(zip(snapshot.axis.names, snapshot.used[:, at].tolist(), strict=True))
+            for at, name in enumerate(snapshot.nodes.names)
+        }
+        ports = {port: dict(users) for port, users in snapshot.ports.items()}
+        for uid, holding in self.rooms.held():
+            if uid in self.assumed:
+                for name, amount in holding.usage if holding.node in used else ():
+                    used[holding.node][name] -= amount
+                for port in holding.ports:
+                    ports[port][holding.node] -= 1
+        return {
+            "nodes": dict(self.nodes),
+            "pods": dict(self.pods),
+            "groups": dict(self.groups),
+            "members": {key: self._members_fingerprint(found) for key, found in self.members.items()},
+            "used": {node: {name: amount for name, amount in row.items() if amount} for node, row in used.items()},
+            "ports": {(port, node): count for port, users in ports.items() for node, count in users.items() if count},
+            "nominated": dict(self._nominated),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cache) and self.fingerprint() == other.fingerprint()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # -- inside
+
+    def _members_fingerprint(self, members: Members) -> tuple[set[Key], set[Key], set[Key]]:
+        assumed = {key for key, record in members.running.items() if record.uid in self.assumed}
+        return (members.pending.keys() | assumed, members.running.keys() - assumed, members.succeeded)
+
+    def _groups_changed(self) -> None:
+        self._groups_seen = None
+        self.rooms.revision += 1
+
+    def _holding(self, record: PodRecord) -> Holding | None:
+        if record.phase is Phase.BOUND:
+            assert record.node is not None
+            return Holding(record.node, record.usage, record.cls.host_ports)
+        node = self.assumed.get(record.uid)
+        return Holding(node, record.cls.requests, record.cls.host_ports) if node else None
+
+    def _move(self, uid: str, before: Holding | None, after: Holding | None) -> None:
+        if before == after:
+            return
+        if before is not None:
+            self.rooms.give(uid, before)
+        if after is not None:
+            self.rooms.take(uid, after)
+
+    def _leave(self, record: PodRecord) -> None:
+        """Takes the record out of its group's members."""
+        if record.group is None:
+            return
+        group = Key(record.key.namespace, record.group)
+        members = self.members[group]
+        if members.pending.pop(record.key, None) is not None:
+            members.gated.pop(record.key, None)
+            members.unsupported.pop(record.key, None)
+            members.foreign -= record.scheduler_name != self._scheduler_name
+        elif members.running.pop(record.key, None) is None:
+            members.succeeded.discard(record.key)
+        if not members:
+            del self.members[group]
+
+    def _join(self, record: PodRecord) -> None:
+        """Puts the record among its group's members where it belongs."""
+        if record.group is None:
+            return
+        group = Key(record.key.namespace, record.group)
+        members = self.members.get(group)
+        if members is None:
+            members = self.members[group] = Members()
+        if record.terminating or record.phase is Phase.FAILED:
+            return
+        if record.phase is Phase.SUCCEEDED:
+            members.succeeded.add(record.key)
+        elif record.phase is Phase.BOUND or record.uid in self.assumed:
+            members.running[record.key] = record
+        else:
+            members.pending[record.key] = record
+            members.foreign += record.scheduler_name != self._scheduler_name
+            if record.gates:
+                members.gated[record.key] = record
+            if record.unsupported:
+                members.unsupported[record.key] = record
+
+    def _nominate(self, old: PodRecord | None, new: PodRecord | None) -> None:
+        """Keeps the nomination of a pending pod of ours, and notes where one ended."""
+        wanted = self._nomination_of(new) if new else None
+        known = self._nominated.get(new.uid if new else old.uid) if (old or new) else None  # type: ignore[union-attr]
+        if wanted == known:
+            return
+        self._nominations = None
+        if known is not None:
+            del self._nominated[known.uid]
+            self.rooms.note_nomination_ended(known.node)
+        if wanted is not None:
+            self._nominated[wanted.uid] = wanted
+            self.rooms.revision += 1
+
+    def _nomination_of(self, record: PodRecord) -> Nomination | None:
+        if (
+            record.nominated_node is None
+            or record.phase is not Phase.PENDING
+            or record.terminating
+            or record.scheduler_name != self._scheduler_name
+        ):
+            return None
+        group = Key(record.key.namespace, record.group) if record.group else None
+        return Nomination(record.key, record.uid, record.nominated_node, record.cls, record.priority, group)

@@ -1,0 +1,156 @@
+"""Pod classes from raw pod specs: what decides where a pod may run; equal classes are one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from muster.api import core
+from muster.api.requests import pod_requests, pod_usage
+from muster.model.records import (
+    Amounts,
+    HostPort,
+    PodClass,
+    Preference,
+    Requirement,
+    Term,
+    Toleration,
+)
+from muster.model.resources import PODS
+
+_MOST = 50_000
+"""Fingerprints kept; when more differ, the oldest knowledge is thrown away as a whole (classes stay interned)."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def amounts(given: Mapping[str, int]) -> Amounts:
+    """Sorted, without zeros, and with the pod itself."""
+    return tuple(sorted((name, amount) for name, amount in {**given, PODS: 1}.items() if amount > 0))
+
+
+def image_name(name: str) -> str:
+    """With the tag that is meant when none is given, so that a pod's image and a node's compare equal."""
+    return name if ":" in name.rsplit("/", 1)[-1] else f"{name}:latest"
+
+
+class Classes:
+    """Interns pod classes and usages. Two pods with the same relevant parts cost one look-up."""
+
+    __slots__ = ("_by_content", "_by_fingerprint", "_usages")
+
+    def __init__(self) -> None:
+        self._by_fingerprint: dict[bytes, PodClass] = {}
+        self._by_content: dict[PodClass, PodClass] = {}
+        self._usages: dict[bytes, Amounts] = {}
+
+    def of(self, raw: Mapping[str, Any], spec: Mapping[str, Any]) -> PodClass:
+        """The class of this raw pod.
+
+        Raises:
+            ValueError: a field is malformed (msgspec.ValidationError is one).
+        """
+        fingerprint = _encode(_relevant(spec))
+        known = self._by_fingerprint.get(fingerprint)
+        if known is None:
+            if len(self._by_fingerprint) >= _MOST:
+                self._by_fingerprint.clear()
+            made = pod_class(msgspec.convert(raw, core.Pod, strict=False))
+            known = self._by_fingerprint[fingerprint] = self._by_content.setdefault(made, made)
+        return known
+
+    def usage(
+        self, raw: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any], cls: PodClass
+    ) -> Amounts:
+        """What a pod with a node takes from it: the class's own requests unless its status tells of other amounts."""
+        told = _told(status)
+        if told is None:
+            return cls.requests
+        fingerprint = _encode((_relevant(spec), told))
+        known = self._usages.get(fingerprint)
+        if known is None:
+            if len(self._usages) >= _MOST:
+                self._usages.clear()
+            known = amounts(pod_usage(msgspec.convert(raw, core.Pod, strict=False)))
+            if known == cls.requests:
+                known = cls.requests
+            self._usages[fingerprint] = known
+        return known
+
+
+def _relevant(spec: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The parts of a pod spec that make its class; names, commands and environments do not."""
+    get = spec.get
+    return (
+        [_of_container(c) for c in get("containers") or ()],
+        [_of_container(c) for c in get("initContainers") or ()],
+        get("nodeSelector"),
+        get("affinity"),
+        get("tolerations"),
+        get("overhead"),
+        get("resources"),
+        get("hostNetwork"),
+    )
+
+
+def _of_container(container: Mapping[str, Any]) -> tuple[Any, ...]:
+    get = container.get
+    return (get("image"), get("resources"), get("ports"), get("restartPolicy"))
+
+
+def _told(status: Mapping[str, Any]) -> Any:
+    """The parts of a status that bear on usage; None where there are none."""
+    told: list[Any] = []
+    for kind in ("containerStatuses", "initContainerStatuses"):
+        for entry in status.get(kind) or ():
+            if "resources" in entry or "allocatedResources" in entry:
+                told.append((entry.get("name"), entry.get("resources"), entry.get("allocatedResources")))
+    for kind in ("resources", "allocatedResources"):
+        if kind in status:
+            told.append((kind, status[kind]))
+    if not told:
+        return None
+    told.extend(c.get("reason") for c in status.get("conditions") or () if c.get("type") == "PodResizePending")
+    return told
+
+
+def pod_class(pod: core.Pod) -> PodClass:
+    """Everything about a pod that decides where it may run."""
+    spec = pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    running = (*spec.containers, *(c for c in spec.init_containers if c.sidecar))
+    return PodClass(
+        requests=amounts(pod_requests(pod)),
+        node_selector=tuple(sorted(spec.node_selector.items())),
+        required=_required(affinity),
+        preferred=tuple(Preference(p.weight, _term(p.preference)) for p in (affinity.preferred if affinity else ())),
+        tolerations=tuple(sorted({_toleration(t) for t in spec.tolerations}, key=repr)),
+        host_ports=tuple(sorted(set(_host_ports(running, host_network=spec.host_network)))),
+        images=tuple(sorted({image_name(c.image) for c in (*spec.containers, *spec.init_containers) if c.image})),
+    )
+
+
+def _required(affinity: core.NodeAffinity | None) -> tuple[Term, ...] | None:
+    if affinity is None or affinity.required is None:
+        return None
+    return tuple(_term(term) for term in affinity.required.node_selector_terms)
+
+
+def _term(term: core.NodeSelectorTerm) -> Term:
+    labels = (Requirement(r.key, r.operator, r.values) for r in term.match_expressions)
+    names = (Requirement(None, r.operator, r.values) for r in term.match_fields)
+    return Term((*labels, *names))
+
+
+def _toleration(t: core.Toleration) -> Toleration:
+    return Toleration(t.key, t.operator or "Equal", t.value, t.effect, t.toleration_seconds)
+
+
+def _host_ports(containers: Iterable[core.Container], *, host_network: bool) -> Iterable[HostPort]:
+    for container in containers:
+        for port in container.ports:
+            number = port.host_port or (port.container_port if host_network else 0)
+            if number:
+                yield HostPort(port.protocol or "TCP", number, port.host_ip or "0.0.0.0")

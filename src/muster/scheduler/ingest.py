@@ -1,0 +1,210 @@
+"""From API objects to records: the only place where `api` meets `model` on the way in.
+
+It reads raw JSON and decodes a typed view only for a class of pods not seen before, since it runs for every event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+from muster.api.instant import from_time
+from muster.api.object import Object
+from muster.api.quantity import amount
+from muster.model.keys import Key
+from muster.model.records import GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
+from muster.scheduler.classes import Classes, image_name
+
+Raw = Mapping[str, Any]
+
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+DEFAULT_SCHEDULER = "default-scheduler"
+
+_NOTHING: Raw = {}
+_ENDED = {"Succeeded": Phase.SUCCEEDED, "Failed": Phase.FAILED}
+_AFFINITIES = ("podAffinity", "podAntiAffinity")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Malformed(Exception):
+    """An object that cannot be understood; the message says what is wrong with it. It is skipped."""
+
+
+class Ingest:
+    """Makes records. Keeps what it has interned: classes, and the strings that many pods share.
+
+    Args:
+        groups: whether `schedulingGroup` counts (GenericWorkload); off, every pod is a single pod.
+        topology: whether a group's topology constraint counts (TopologyAwareWorkloadScheduling, statement 2).
+    """
+
+    __slots__ = ("_classes", "_groups", "_strings", "_topology")
+
+    def __init__(self, *, groups: bool = True, topology: bool = False) -> None:
+        self._classes = Classes()
+        self._groups = groups
+        self._topology = topology
+        self._strings: dict[str, str] = {}
+
+    def pod(self, obj: Object) -> PodRecord:
+        """
+        Raises:
+            Malformed: a field has another type than the API says, or a quantity is none.
+        """
+        try:
+            return self._pod(obj.raw)
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
+    def node(self, obj: Object) -> NodeRecord:
+        """
+        Raises:
+            Malformed: as for `pod`.
+        """
+        try:
+            return _node(obj.raw)
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
+    def group(self, obj: Object) -> GroupRecord:
+        """
+        Raises:
+            Malformed: as for `pod`, or a policy that is neither basic nor gang.
+        """
+        try:
+            return self._group(obj.raw)
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
+    def _pod(self, raw: Raw) -> PodRecord:
+        meta, spec = raw["metadata"], raw["spec"]
+        status: Raw = raw.get("status") or _NOTHING
+        shared = self._shared
+        cls = self._classes.of(raw, spec)
+        node = spec.get("nodeName") or None
+        phase = _ENDED.get(status.get("phase", "")) or (Phase.BOUND if node else Phase.PENDING)
+        gates = spec.get("schedulingGates")
+        started = status.get("startTime")
+        return PodRecord(
+            key=Key(shared(meta["namespace"]), meta["name"]),
+            uid=meta["uid"],
+            cls=cls,
+            priority=_integer(spec.get("priority") or 0, "spec.priority"),
+            created=_instant(meta.get("creationTimestamp")),
+            scheduler_name=shared(spec.get("schedulerName") or DEFAULT_SCHEDULER),
+            phase=phase,
+            node=shared(node) if node else None,
+            usage=self._classes.usage(raw, spec, status, cls) if phase is Phase.BOUND else (),
+            group=self._group_name(spec),
+            terminating="deletionTimestamp" in meta,
+            gates=tuple(gate["name"] for gate in gates) if gates else (),
+            nominated_node=status.get("nominatedNodeName") or None,
+            preemption_policy=shared(spec.get("preemptionPolicy") or "PreemptLowerPriority"),
+            started=_instant(started) if started else 0,
+            rank=_rank(meta),
+            generation=meta.get("generation") or 0,
+            unsupported=() if node else _unsupported(spec),
+        )
+
+    def _group_name(self, spec: Raw) -> str | None:
+        group = spec.get("schedulingGroup") if self._groups else None
+        name = group.get("podGroupName") if group else None
+        return self._shared(name) if name else None
+
+    def _shared(self, text: str) -> str:
+        """One instance of equal strings: namespaces, nodes and groups are named by every one of their pods."""
+        return self._strings.setdefault(text, text)
+
+    def _group(self, raw: Raw) -> GroupRecord:
+        meta, spec = raw["metadata"], raw["spec"]
+        policy = spec.get("schedulingPolicy") or _NOTHING
+        gang = policy.get("gang")
+        if gang is None and "basic" not in policy:
+            raise ValueError("spec.schedulingPolicy has neither basic nor gang")
+        mode = spec.get("disruptionMode") or _NOTHING
+        return GroupRecord(
+            key=Key(self._shared(meta["namespace"]), self._shared(meta["name"])),
+            uid=meta["uid"],
+            generation=meta.get("generation") or 0,
+            policy=Policy.BASIC if gang is None else Policy.GANG,
+            min_count=1 if gang is None else _integer(gang["minCount"], "spec.schedulingPolicy.gang.minCount"),
+            priority=_integer(spec.get("priority") or 0, "spec.priority"),
+            created=_instant(meta.get("creationTimestamp")),
+            topology_key=self._topology_key(spec),
+            disruption_all=mode.get("all") is not None,
+            parent=spec.get("parentCompositePodGroupName") or None,
+            preemption_policy=spec.get("preemptionPolicy") or None,
+            terminating="deletionTimestamp" in meta,
+            scheduled=any(
+                c.get("type") == INITIALLY_SCHEDULED and c.get("status") == "True"
+                for c in (raw.get("status") or _NOTHING).get("conditions") or ()
+            ),
+        )
+
+    def _topology_key(self, spec: Raw) -> str | None:
+        constraints = (spec.get("schedulingConstraints") or _NOTHING).get("topology") if self._topology else None
+        return constraints[0]["key"] if constraints else None
+
+
+_WRONG = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+
+
+def _described(error: Exception) -> str:
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _integer(value: Any, field: str) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{field} is {value!r}, which is no integer")
+    return value
+
+
+@lru_cache(maxsize=4096)
+def _instant(text: str | None) -> int:
+    return from_time(text) if text else 0
+
+
+def _rank(meta: Raw) -> int | None:
+    for kind in ("labels", "annotations"):
+        index = (meta.get(kind) or _NOTHING).get(COMPLETION_INDEX)
+        if index is not None and index.isdecimal():
+            return int(index)
+    return None
+
+
+def _unsupported(spec: Raw) -> tuple[str, ...]:
+    """Hard demands that no filter looks at yet; soft ones (preferences) are left out of account instead."""
+    demands = []
+    affinity = spec.get("affinity")
+    if affinity and any((affinity.get(kind) or _NOTHING).get(_REQUIRED) for kind in _AFFINITIES):
+        demands.append("inter-pod affinity")
+    constraints = spec.get("topologySpreadConstraints")
+    if constraints and any(c.get("whenUnsatisfiable") != "ScheduleAnyway" for c in constraints):
+        demands.append("topology spread constraints")
+    if spec.get("resourceClaims"):
+        demands.append("resource claims")
+    volumes = spec.get("volumes")
+    if volumes and any("persistentVolumeClaim" in v or "ephemeral" in v for v in volumes):
+        demands.append("persistent volumes")
+    return tuple(demands)
+
+
+def _node(raw: Raw) -> NodeRecord:
+    meta, spec, status = raw["metadata"], raw.get("spec") or _NOTHING, raw.get("status") or _NOTHING
+    given = {name: amount(name, quantity) for name, quantity in (status.get("allocatable") or _NOTHING).items()}
+    taints = (Taint(t["key"], t.get("value") or "", t["effect"]) for t in spec.get("taints") or ())
+    return NodeRecord(
+        name=meta["name"],
+        uid=meta["uid"],
+        allocatable=tuple(sorted((name, value) for name, value in given.items() if value > 0)),
+        labels=cast("Mapping[str, str]", meta.get("labels") or _NOTHING),
+        taints=tuple(sorted(taints)),
+        unschedulable=bool(spec.get("unschedulable")),
+        images={
+            image_name(name): int(image.get("sizeBytes") or 0)
+            for image in status.get("images") or ()
+            for name in image.get("names") or ()
+        },
+    )
