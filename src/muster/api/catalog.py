@@ -96,7 +96,9 @@ NODE = Kind(
 )  # fmt: skip
 POD = Kind(
     "Pod", "", "v1", "pods", "pod", core.Pod, ("po",), True, ("status", "binding", "eviction", "resize"),
-    selectable=("spec.nodeName", "spec.schedulerName", "spec.restartPolicy", "status.phase", "status.nominatedNodeName"),
+    selectable=(
+        "spec.nodeName", "spec.schedulerName", "spec.restartPolicy", "status.phase", "status.nominatedNodeName",
+    ),
 )  # fmt: skip
 EVENT = Kind(
     "Event", "", "v1", "events", "event", core.Event, ("ev",),
@@ -113,8 +115,8 @@ WORKLOAD = Kind(
     gate="GenericWorkload",
 )  # fmt: skip
 POD_GROUP = Kind(
-    "PodGroup", "scheduling.k8s.io", "v1beta1", "podgroups", "podgroup", scheduling.PodGroup, ("pg",), True, ("status",),
-    gate="GenericWorkload",
+    "PodGroup", "scheduling.k8s.io", "v1beta1", "podgroups", "podgroup", scheduling.PodGroup, ("pg",), True,
+    ("status",), gate="GenericWorkload",
 )  # fmt: skip
 COMPOSITE_POD_GROUP = Kind(
     "CompositePodGroup", "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "compositepodgroup",

@@ -1,5 +1,7 @@
 """Typed views of pods, nodes and the small kinds around them (v1, policy/v1, scheduling.k8s.io/v1, node.k8s.io/v1)."""
 
+# ruff: noqa: RUF012  (msgspec makes a new dict of an empty default for every instance)
+
 from __future__ import annotations
 
 import msgspec

@@ -73,7 +73,7 @@ _GA_ON = ("DRADeviceTaints", "DRADeviceTaintRules", "DRAResourceClaimDeviceStatu
 _GA_LOCKED = ("InPlacePodVerticalScaling", "DRAAdminAccess", "DRAPrioritizedList", "DRAExtendedResource")
 
 GATES: Mapping[str, Gate] = _table()
-"""Every gate by name (section 0 of the preemption and API semantics; TaintTolerationComparisonOperators from KEP-5471)."""
+"""Every gate by name: section 0 of the API semantics; TaintTolerationComparisonOperators is KEP-5471."""
 
 MERGED: Mapping[str, str] = MappingProxyType(
     {"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"}
@@ -102,9 +102,8 @@ class FeatureGates:
         for name in sorted(self.on):
             lacking = [need for need in _known(name).needs if need not in self.on]
             if lacking:
-                raise ValueError(
-                    f"feature gate {name} needs {' and '.join(lacking)}: add {','.join(f'{need}=true' for need in lacking)}"
-                )
+                fix = ",".join(f"{need}=true" for need in lacking)
+                raise ValueError(f"feature gate {name} needs {' and '.join(lacking)}: add {fix}")
 
     @classmethod
     def of(cls, *names: str) -> FeatureGates:
@@ -113,7 +112,7 @@ class FeatureGates:
         Raises:
             ValueError: a name is unknown, or a gate is on without one it needs.
         """
-        return cls().changed({name: True for name in names})
+        return cls().changed(dict.fromkeys(names, True))
 
     @classmethod
     def parse(cls, text: str, base: FeatureGates | None = None) -> FeatureGates:

@@ -1,7 +1,7 @@
 """Kubernetes quantities as exact integers: the only place that converts units.
 
-A quantity is a signed decimal number and a suffix (`n u m k M G T P E`, `Ki Mi Gi Ti Pi Ei`, `e3`, `E-2`). Kubernetes keeps
-no fraction below a billionth and rounds away from zero, so an integer count of billionths ("nanos") is exact.
+A quantity is a signed decimal number and a suffix (`n u m k M G T P E`, `Ki Mi Gi Ti Pi Ei`, `e3`, `E-2`). Kubernetes
+keeps no fraction below a billionth and rounds away from zero, so an integer count of billionths ("nanos") is exact.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from muster.api.core import Container, ContainerStatus, Pod, PodSpec, Resources
 from muster.api.meta import Quantity
 from muster.api.quantity import amount
 
-_PodLevel = ("cpu", "memory")
+_POD_LEVEL = ("cpu", "memory")
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _override(total: dict[str, int], pod_level: Resources) -> None:
 
 def is_pod_level(name: str) -> bool:
     """Whether a resource may be asked for by the pod as a whole (KEP-2837)."""
-    return name in _PodLevel or name.startswith("hugepages-")
+    return name in _POD_LEVEL or name.startswith("hugepages-")
 
 
 def _desired(container: Container) -> dict[str, int]:

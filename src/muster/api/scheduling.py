@@ -1,4 +1,4 @@
-"""Typed views of scheduling.k8s.io: Workload and PodGroup (v1beta1), CompositePodGroup (v1alpha3) and their parts (V1-V14).
+"""Typed views of scheduling.k8s.io: Workload and PodGroup (v1beta1), CompositePodGroup (v1alpha3), parts (V1-V14).
 
 These views are complete: every field of the v1.37 types is here, so equality of views is equality of specs.
 """
