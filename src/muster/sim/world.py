@@ -16,6 +16,7 @@ from muster.api.object import Object
 from muster.apiserver.server import ApiServer
 from muster.apiserver.watch import Watch
 from muster.engine.decide import decide
+from muster.model.decision import Decision
 from muster.model.records import EntryKey
 from muster.scheduler.effects import Decide
 from muster.scheduler.events import Decided, Pause, Resume
@@ -75,6 +76,7 @@ class World:
         makers: name -> a function that makes the machine; the one named "scheduler" can be paused and restarted.
         faults: what goes wrong; calm unless its rates say otherwise.
         patient: machines whose timers are declared run times, grace periods or time-outs.
+        witness: sees every question and its answer.
         stopwatch: a clock in seconds that decision times are read from; without one they are 0.
         most: how many steps may happen at one instant before `BusyLoop` is raised.
     """
@@ -83,6 +85,7 @@ class World:
     makers: Mapping[str, Callable[[], AnyMachine]]
     faults: Faults = field(default_factory=lambda: Faults(Random(0)))
     patient: frozenset[str] = frozenset({HOLLOW, NODES})
+    witness: Callable[[Decide, Decision], None] = lambda asked, decision: None
     stopwatch: Callable[[], float] = lambda: 0.0
     now: Instant = START
     most: int = 1_000_000
@@ -249,6 +252,7 @@ class World:
         began = self.stopwatch()
         decision = decide(asked.snapshot, asked.heads, asked.profile, now=self.now, budget=asked.budget)
         seconds = self.stopwatch() - began
+        self.witness(asked, decision)
         entries = tuple(head.key for head in asked.heads)
         self.decisions.append(DecisionTime(self.now, entries, sum(len(h.pods) for h in asked.heads), seconds))
         answer = Decided(asked.ticket, decision)

@@ -1,0 +1,251 @@
+"""What must hold of a cluster whatever happens to it. Every check returns sentences; none means that it holds.
+
+The arithmetic here is its own: it reads the server's objects with exact fractions and asks the oracle, and shares
+neither requests nor filters with what it checks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from muster.api import catalog
+from muster.api.calls import Request, Response
+from muster.api.instant import Instant
+from muster.api.machine import Listed
+from muster.api.object import Object
+from muster.apiserver.server import ApiServer
+from muster.model.decision import Decision
+from muster.model.diagnosis import Verdict
+from muster.model.keys import Key
+from muster.model.records import EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord, QueueEntry
+from muster.model.snapshot import Snapshot
+from muster.scheduler.effects import Decide
+from muster.scheduler.ingest import Ingest
+from muster.scheduler.machine import Scheduler
+from muster.testing import builders, oracle
+
+Json = Mapping[str, Any]
+LARGEST = 2_000
+"""Entries whose exact answer needs more combinations of members than this are left to other tests."""
+_SUFFIXES = {
+    "m": Fraction(1, 1000), "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
+    "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "Ti": Fraction(2**40), "": Fraction(1),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The server's objects at one moment."""
+
+    nodes: tuple[Json, ...]
+    pods: tuple[Json, ...]
+    groups: tuple[Json, ...]
+
+
+def read(server: ApiServer, now: Instant) -> State:
+    """What the server holds."""
+    return State(*(tuple(_items(server, resource, now)) for resource in ("nodes", "pods", "podgroups")))
+
+
+def overcommitted(state: State) -> list[str]:
+    """Nodes whose pods ask for more than there is; a pod counts from its binding until it ends."""
+    room = {node["metadata"]["name"]: node["status"]["allocatable"] for node in state.nodes}
+    taken: dict[str, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    for pod in state.pods:
+        name = pod["spec"].get("nodeName")
+        if name in room and _phase(pod) not in ("Succeeded", "Failed"):
+            taken[name]["pods"] += 1
+            for resource, amount in _requests(pod).items():
+                taken[name][resource] += amount
+    return [
+        f"{name} has {float(_quantity(room[name].get(resource, '0')))} {resource} and its pods ask for {float(amount)}"
+        for name, resources in taken.items()
+        for resource, amount in resources.items()
+        if amount > _quantity(room[name].get(resource, "0"))
+    ]
+
+
+def unsound(asked: Decide, decision: Decision) -> list[str]:
+    """Plans that bind part of a minimum, to where pods do not fit together, or for an entry that is in error."""
+    wrong, snapshot = [], asked.snapshot
+    for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=True):
+        binds = plan.binds
+        if not binds:
+            continue
+        if len(binds) < head.needed:
+            wrong.append(f"{head.key} needs {head.needed} members at once and gets {len(binds)}")
+        if (mismatch := oracle.mismatch(head)) is not None:
+            wrong.append(f"{head.key} is bound although its members disagree on {mismatch}")
+        if diagnosis.verdict is not Verdict.SCHEDULED:
+            wrong.append(f"{head.key} is bound with the verdict {diagnosis.verdict.value}")
+        wrong += [f"{head.key}: {sentence}" for sentence in oracle.violations(snapshot, head, binds)]
+        snapshot = oracle.after(snapshot, head, binds)
+    return wrong
+
+
+def missed(asked: Decide, decision: Decision) -> list[str]:
+    """Entries that the decision leaves out although they could have been placed; large ones are not looked at."""
+    wrong, snapshot = [], asked.snapshot
+    for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=True):
+        if not plan.binds and diagnosis.proven and _is_small(head) and not _is_unsupported(head):
+            answer = oracle.can_place(snapshot, head)
+            if answer.feasible:
+                wrong.append(f"{head.key} could be placed: {dict(answer.assignment)}")
+        snapshot = oracle.after(snapshot, head, plan.binds)
+    return wrong
+
+
+def waiting_in_vain(state: State, *, groups: bool = True) -> list[str]:
+    """Pending pods that fit now, that no gate, missing group or nomination holds, and that belong to this scheduler.
+
+    `groups`: whether GenericWorkload is on.
+    """
+    known = _Known(state, groups=groups)
+    wrong = []
+    for entry in known.entries():
+        if _is_small(entry) and not _is_unsupported(entry):
+            answer = oracle.can_place(known.snapshot, entry)
+            if answer.feasible:
+                wrong.append(f"{entry.key} waits, and could be placed: {dict(answer.assignment)}")
+    return wrong
+
+
+def differs_from_rebuilt(
+    scheduler: Scheduler, make: Callable[[], Scheduler], server: ApiServer, now: Instant
+) -> list[str]:
+    """Whether a cache that followed the changes is equal to one made from a list of everything.
+
+    Only meaningful when every change has been delivered and nothing is assumed.
+    """
+    fresh = make()
+    for resource in fresh.resources:
+        fresh.handle(Listed(resource, [Object(raw) for raw in _items(server, resource, now)]), now)
+    if scheduler.cache.fingerprint() == fresh.cache.fingerprint():
+        return []
+    return [f"the cache that followed the changes is not the one made anew: {_parts(scheduler, fresh)}"]
+
+
+class _Known:
+    """The state as records, and the queue entries that it calls for (statements 8, 9, 13, 15, M5)."""
+
+    def __init__(self, state: State, *, groups: bool) -> None:
+        ingest = Ingest(groups=groups)
+        self.nodes: list[NodeRecord] = [ingest.node(Object(raw)) for raw in state.nodes]
+        self.pods: list[PodRecord] = [ingest.pod(Object(raw)) for raw in state.pods]
+        self.groups: dict[Key, GroupRecord] = {}
+        for raw in state.groups:
+            record = ingest.group(Object(raw))
+            self.groups[record.key] = record
+
+    @property
+    def snapshot(self) -> Snapshot:
+        names = {node.name for node in self.nodes}
+        bound = [pod for pod in self.pods if pod.holds_room and pod.node in names]
+        held = [
+            builders.nomination(pod, pod.nominated_node)
+            for pod in self.pods
+            if pod.phase is Phase.PENDING and not pod.terminating and pod.nominated_node in names
+        ]
+        wanted = {name for pod in self.pods for name, _ in pod.cls.requests}
+        return builders.snapshot(self.nodes, bound, nominations=held, known=wanted)
+
+    def entries(self) -> Iterator[QueueEntry]:
+        members: dict[Key, list[PodRecord]] = defaultdict(list)
+        for pod in self.pods:
+            if pod.group is not None:
+                members[Key(pod.key.namespace, pod.group)].append(pod)
+            elif _is_waiting(pod) and not pod.gates:
+                yield _entry(EntryKey(EntryKind.POD, pod.key), (pod,), None, pod.priority)
+        for key, pods in members.items():
+            group = self.groups.get(key)
+            waiting = tuple(pod for pod in pods if _is_waiting(pod))
+            if group is None or group.terminating or not waiting or any(pod.gates for pod in waiting):
+                continue
+            running = tuple(pod for pod in pods if pod.phase is Phase.BOUND and not pod.terminating)
+            ended = sum(pod.phase is Phase.SUCCEEDED and not pod.terminating for pod in pods)
+            entry = _entry(EntryKey(EntryKind.POD_GROUP, key), waiting, group, group.priority)
+            yield replace(entry, running=len(running), bound=running, succeeded=ended)
+
+
+def _entry(key: EntryKey, pods: tuple[PodRecord, ...], group: GroupRecord | None, priority: int) -> QueueEntry:
+    return QueueEntry(key, group.uid if group else pods[0].uid, priority, 0, 0, pods, group)
+
+
+def _is_waiting(pod: PodRecord) -> bool:
+    """A pending pod that is ours; a foreign member of a group makes the group an error, which the oracle knows."""
+    ours = pod.group is not None or pod.scheduler_name == builders.DEFAULT_SCHEDULER
+    return pod.phase is Phase.PENDING and not pod.terminating and ours
+
+
+def _is_small(entry: QueueEntry) -> bool:
+    combinations = 1
+    for count in _counts(entry.pods):
+        combinations *= count + 1
+    return combinations <= LARGEST
+
+
+def _counts(pods: Iterable[PodRecord]) -> Iterable[int]:
+    counts: dict[Any, int] = defaultdict(int)
+    for pod in pods:
+        counts[pod.cls] += 1
+    return counts.values()
+
+
+def _is_unsupported(entry: QueueEntry) -> bool:
+    """Whether a member asks for something that the scheduler says it cannot honour yet."""
+    return any(pod.unsupported for pod in entry.pods)
+
+
+def _items(server: ApiServer, resource: str, now: Instant) -> Sequence[Json]:
+    response = server.handle(Request("GET", catalog.by_resource(resource).path(None)), now)
+    assert isinstance(response, Response)
+    return response.body["items"] if response.ok else ()
+
+
+def _phase(pod: Json) -> str:
+    return str((pod.get("status") or {}).get("phase", "Pending"))
+
+
+def _requests(pod: Json) -> dict[str, Fraction]:
+    """The sum over containers, or the largest init container where that is more; plus overhead.
+
+    Sidecars, pod-level resources and resizes are not looked at: runs that are checked here do not use them.
+    """
+    spec = pod["spec"]
+    total: dict[str, Fraction] = defaultdict(Fraction)
+    for container in spec["containers"]:
+        for resource, amount in _container(container).items():
+            total[resource] += amount
+    for container in spec.get("initContainers") or ():
+        for resource, amount in _container(container).items():
+            total[resource] = max(total[resource], amount)
+    for resource, text in (spec.get("overhead") or {}).items():
+        total[resource] += _quantity(text)
+    return total
+
+
+def _container(container: Json) -> dict[str, Fraction]:
+    resources = container.get("resources") or {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    return {resource: _quantity(text) for resource, text in {**limits, **requests}.items()}
+
+
+def _quantity(text: str | int) -> Fraction:
+    """The value of a quantity, without exponents; enough for what runs are made of."""
+    digits = str(text).rstrip("mkMGTi")
+    return Fraction(digits) * _SUFFIXES[str(text)[len(digits) :]]
+
+
+def _parts(scheduler: Scheduler, fresh: Scheduler) -> str:
+    """Which of what both caches hold differs."""
+    found = []
+    for name in ("nodes", "pods", "groups", "members", "assumed"):
+        mine, other = getattr(scheduler.cache, name), getattr(fresh.cache, name)
+        keys = sorted(str(key) for key in mine.keys() | other.keys() if mine.get(key) != other.get(key))
+        if keys:
+            found.append(f"{name} {', '.join(keys[:5])}")
+    return "; ".join(found) or "the columns"
