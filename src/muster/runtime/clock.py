@@ -16,16 +16,21 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Wall time that never runs backwards: read once, then carried on by the monotonic clock."""
+    """Wall time that never runs backwards: read once, then carried on by the monotonic clock.
 
-    def __init__(self) -> None:
-        self._offset = time.time_ns() - time.monotonic_ns()
+    `speed` lets the cluster's time run faster from the start on: at 20, a time-out of 40 s takes 2 s.
+    """
+
+    def __init__(self, speed: int = 1) -> None:
+        self._began = time.time_ns() // 1_000
+        self._zero = time.monotonic_ns() // 1_000
+        self._speed = speed
 
     def now(self) -> Instant:
-        return (time.monotonic_ns() + self._offset) // 1_000
+        return self._began + (time.monotonic_ns() // 1_000 - self._zero) * self._speed
 
     def seconds_until(self, at: Instant) -> float | None:
-        return max(0, at - self.now()) / SECOND
+        return max(0, at - self.now()) / SECOND / self._speed
 
 
 class HeldClock:

@@ -1,14 +1,26 @@
-"""The profile file: which plugins decide, in which order, with which weights. Wrong files are refused field by field."""
+"""The profile file: which plugins decide, in which order, with which weights. Wrong files are refused field by field.
+
+plugins:                    # in the order in which they are asked
+  - {name: resources_fit}
+  - {name: pack, weight: 5} # 0..100, for plugins that score; 1 if left out, 0 switches the score off
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any, cast
 
-from muster.engine.profile import Profile
+from muster.engine.extension import Plugin
+from muster.engine.profile import MAX_WEIGHT, Profile, ProfileError
+from muster.plugins import BUILT_IN, default_profile
+from muster.runtime.documents import DocumentError, read
 
+GROUP = "muster.plugins"
+"""Entry points of this group are plugins too: name -> a function without arguments that makes the plugin."""
 
-class ProfileError(ValueError):
-    """One wrong field: `profile.yaml: plugins[2].name: "pak" is not a plugin; known: ...`."""
+Factory = Callable[[], Plugin]
 
 
 def load_profile(path: Path | None) -> Profile:
@@ -17,4 +29,90 @@ def load_profile(path: Path | None) -> Profile:
     Raises:
         ProfileError: says which field is wrong and what would be right.
     """
-    raise ProfileError(path)
+    if path is None:
+        return default_profile()
+    try:
+        documents = read(path)
+    except DocumentError as error:
+        raise ProfileError(str(error)) from None
+    if len(documents) != 1:
+        raise ProfileError(f"{path}: has {len(documents)} documents; a profile is one, with the field plugins")
+    return profile_from(documents[0].value, str(path), known_plugins())
+
+
+def known_plugins() -> Mapping[str, Factory]:
+    """The built-in plugins and those of installed packages.
+
+    Raises:
+        ProfileError: two plugins claim one name.
+    """
+    known: dict[str, Factory] = dict(BUILT_IN)
+    for entry in entry_points(group=GROUP):
+        if entry.name in known:
+            raise ProfileError(
+                f'entry point "{entry.name} = {entry.value}" of group {GROUP}: this name is taken; rename the plugin'
+            )
+        known[entry.name] = _loader(entry)
+    return known
+
+
+def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profile:
+    """The profile that the decoded file says.
+
+    Raises:
+        ProfileError: names the field, as `where: plugins[2].weight: ...`.
+    """
+    if not isinstance(value, dict):
+        raise ProfileError(f"{where}: must be a mapping with the field plugins, for example plugins: [{{name: pack}}]")
+    for key in value:
+        if key != "plugins":
+            raise ProfileError(f"{where}: {key}: unknown field; a profile has one field, plugins")
+    entries = value.get("plugins")
+    if not isinstance(entries, list) or not entries:
+        raise ProfileError(f"{where}: plugins: must be a list of {{name, weight}}, with at least one entry")
+    made: dict[str, Plugin] = {}
+    weights: dict[str, int] = {}
+    for number, entry in enumerate(entries):
+        field = f"{where}: plugins[{number}]"
+        name, weight = _entry(entry, field, known)
+        if name in made:
+            raise ProfileError(f'{field}.name: "{name}" is listed twice; list it once')
+        made[name] = known[name]()
+        if weight is not None:
+            weights[name] = weight
+            _check_scores(made[name], field, name)
+    try:
+        return Profile(tuple(made.values()), weights)
+    except ProfileError as error:
+        raise ProfileError(f"{where}: plugins: {error}") from None
+
+
+def _entry(entry: Any, field: str, known: Mapping[str, Factory]) -> tuple[str, int | None]:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise ProfileError(f"{field}.name: missing; an entry is {{name: pack}} or {{name: pack, weight: 5}}")
+    for key in entry:
+        if key not in ("name", "weight"):
+            raise ProfileError(f"{field}.{key}: unknown field; an entry has name and weight")
+    name, weight = entry["name"], entry.get("weight")
+    if name not in known:
+        raise ProfileError(f'{field}.name: no plugin is called "{name}"; known: {", ".join(sorted(known))}')
+    if weight is not None and (type(weight) is not int or not 0 <= weight <= MAX_WEIGHT):
+        raise ProfileError(f"{field}.weight: {weight!r} is no weight; give a whole number from 0 to {MAX_WEIGHT}")
+    return name, weight
+
+
+def _check_scores(plugin: Plugin, field: str, name: str) -> None:
+    if not hasattr(plugin, "score"):
+        raise ProfileError(f'{field}.weight: plugin "{name}" does not score; remove the weight')
+
+
+def _loader(entry: EntryPoint) -> Factory:
+    def make() -> Plugin:
+        try:
+            return cast("Plugin", entry.load()())
+        except Exception as failure:  # somebody else's package: whatever it raises, say where it comes from
+            raise ProfileError(
+                f'plugin "{entry.name}" ({entry.value}) cannot be loaded: {type(failure).__name__}: {failure}'
+            ) from failure
+
+    return make

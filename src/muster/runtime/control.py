@@ -67,7 +67,7 @@ class Control:
 
     async def reset(self, body: Body) -> Body:
         """A new, empty cluster at the start of time, with these gates and options."""
-        gates = FeatureGates.parse(",".join(f"{name}={str(on).lower()}" for name, on in body.get("gates", {}).items()))
+        gates = FeatureGates().changed(body.get("gates", {}))
         await self.close()
         self._begin(gates, body)
         return {}
@@ -121,7 +121,9 @@ class Control:
         return {}
 
     async def decisions(self, _: Body) -> Body:
-        return {"count": self.cluster.loop.decisions, "seconds": self.cluster.loop.decision_seconds}
+        """Seconds that each decision since the reset took."""
+        times = list(self.cluster.loop.decisions)
+        return {"count": len(times), "seconds": sum(times), "times": times}
 
     def _begin(self, gates: FeatureGates, body: Body) -> None:
         if body.get("reservation"):

@@ -5,6 +5,7 @@ Only `true` and `false` are booleans, times stay text, and a key given twice is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,15 +31,13 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: dict[Any, int] = {}
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
-            line = key_node.start_mark.line + 1
+            key, mark = self.construct_object(key_node, deep=True), key_node.start_mark
             if not isinstance(key, str):
-                raise yaml.MarkedYAMLError(problem=f"key {key!r} must be text; put it in quotes", problem_mark=key_node.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"key {key!r} must be text; put it in quotes", problem_mark=mark)
             if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key!r} is given twice (line {seen[key]} too); keep one", problem_mark=key_node.start_mark
-                )
-            seen[key] = line
+                twice = f'key "{key}" is given twice (line {seen[key]} too); keep one'
+                raise yaml.MarkedYAMLError(problem=twice, problem_mark=mark)
+            seen[key] = mark.line + 1
         return super().construct_mapping(node, deep)
 
 
@@ -53,15 +52,8 @@ def _boolean(loader: _Loader, node: yaml.ScalarNode) -> bool:
     return _TRUTH[node.value]
 
 
-def _add_booleans() -> None:
-    import re
-
-    pattern = re.compile("^(?:" + "|".join(_TRUTH) + ")$")
-    _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", pattern, list("tTfF"))  # type: ignore[no-untyped-call]
-    _Loader.add_constructor("tag:yaml.org,2002:bool", _boolean)
-
-
-_add_booleans()
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(?:" + "|".join(_TRUTH) + ")$"), list("tTfF"))
+_Loader.add_constructor("tag:yaml.org,2002:bool", _boolean)
 
 
 def parse(text: str, name: str) -> list[Document]:
@@ -73,10 +65,10 @@ def parse(text: str, name: str) -> list[Document]:
     try:
         loader = _Loader(text)
         found = []
-        while loader.check_node():  # type: ignore[no-untyped-call]
-            node = loader.get_node()  # type: ignore[no-untyped-call]
-            value = loader.construct_document(node)  # type: ignore[no-untyped-call]
-            if value is not None:
+        while loader.check_node():
+            node = loader.get_node()
+            value = None if node is None else loader.construct_document(node)
+            if node is not None and value is not None:
                 found.append(Document(value, f"{name}:{node.start_mark.line + 1}"))
         return found
     except yaml.MarkedYAMLError as error:

@@ -1,4 +1,4 @@
-"""The embedded API server in process: requests with the clock filled in, and one watch per resource for all machines."""
+"""The embedded API server in process: requests at the time of the clock, one watch per resource for all machines."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from muster.api import catalog
 from muster.api.calls import Request, Response
-from muster.api.machine import Event, Listed, Observed
+from muster.api.machine import Listed, Observed
 from muster.api.object import Object
 from muster.apiserver.server import ApiServer
 from muster.apiserver.watch import Watch
 from muster.runtime.changes import Changes
 from muster.runtime.clock import Clock
 
-Inbox = deque[Event]
+Inbox = deque[Any]
 """What one machine has not been told yet, oldest first."""
 
 
@@ -67,7 +67,7 @@ class _Stream:
         self.readers: list[Inbox] = []
         self._local = local
         self._resource = resource
-        self._path = catalog.by_resource(resource).path()
+        self._path = catalog.by_resource(resource).path(None)
         self._watch: Watch | None = None
 
     def listed(self) -> Listed:

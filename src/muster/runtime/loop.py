@@ -71,9 +71,8 @@ class Loop:
         self._deciding = 0
         self._stopped = False
         self._at_rest = asyncio.Event()
-        self.decisions = 0
-        self.decision_seconds = 0.0
-        """How many decisions were taken, and how long they took together."""
+        self.decisions: deque[float] = deque(maxlen=10_000)
+        """Seconds that each of the latest decisions took."""
 
     def add(self, name: str, build: Callable[[], Drivable]) -> Station:
         """Puts a machine to work, beginning with a Listed of each resource it watches."""
@@ -225,8 +224,7 @@ class Loop:
     ) -> None:
         self._deciding -= 1
         self._stir()
-        self.decisions += 1
-        self.decision_seconds += seconds
+        self.decisions.append(seconds)
         if isinstance(outcome, BaseException):
             self._log.failure("a decision failed", outcome)
             answer = Decided(asked.ticket, None, f"{type(outcome).__name__}: {outcome}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from muster.api import catalog
+from muster.api import writes
 from muster.api.calls import Request, Response
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND, Instant
@@ -69,9 +69,7 @@ class Cluster:
 
     def create(self, manifest: Mapping[str, Any]) -> Response:
         """Creates the object, in its own namespace or in `default`."""
-        kind = catalog.by_kind(manifest["apiVersion"], manifest["kind"])
-        namespace = manifest["metadata"].get("namespace", "default") if kind.namespaced else None
-        return self.call(Request("POST", kind.path(namespace), body=manifest))
+        return self.call(writes.create(manifest))
 
     def refuse_bindings(self, pods: Iterable[str]) -> None:
         """Bindings of these pods (`namespace/name`) are refused with 403 from now on."""
@@ -89,9 +87,7 @@ class Cluster:
 def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     """Puts the parts together. Must run inside the event loop that will drive them."""
     log = Log()
-    server = ApiServer(
-        setup.gates, new_uid=lambda: str(uuid.uuid4()), priority_admission=setup.priority_admission
-    )
+    server = ApiServer(setup.gates, new_uid=lambda: str(uuid.uuid4()), priority_admission=setup.priority_admission)
     local = Local(server, setup.clock, changes or Changes())
     worker = Worker()
     loop = Loop(local, worker, log, PATIENT)
@@ -99,4 +95,3 @@ def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     stations = {name: loop.add(name, make) for name, make in around.items()}
     scheduler = loop.add("scheduler", partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels))
     return Cluster(server, local, loop, worker, log, scheduler, stations["hollow"])
-

@@ -1,0 +1,195 @@
+"""All commands with their options. Bodies import what they need when they run, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muster.cli.failure import FAILED, Failure
+
+app = typer.Typer(
+    name="muster",
+    help="Workload-aware scheduler for Kubernetes accelerators: gangs start whole, or say why they wait.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server", help="API server; default $MUSTER_SERVER, else http://127.0.0.1:7077.", show_default=False
+    ),
+]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of what names none itself.")]
+Everywhere = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Objects of every namespace.")]
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--filename", "-f", help="YAML or JSON file, directory, or - for standard input.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+class Output(StrEnum):
+    table = "table"
+    yaml = "yaml"
+    json = "json"
+    name = "name"
+
+
+class Over(StrEnum):
+    sim = "sim"
+    http = "http"
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Runs one command line (the process's own if none is given); returns the exit code."""
+    try:
+        app(args=arguments, prog_name="muster")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else FAILED
+    except Failure as failure:
+        print(f"muster: {failure}", file=sys.stderr)
+        return failure.code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output is gone: say nothing more
+        return FAILED
+    return 0
+
+
+@app.command()
+def demo() -> None:
+    """Place a 1,024-accelerator training job on a simulated cluster, lose a rack, go on smaller."""
+    from muster.cli.demo.play import play
+
+    raise SystemExit(play())
+
+
+@app.command()
+def up(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 7077,
+    zones: Annotated[int, typer.Option(help="Zones of the hollow fleet.")] = 2,
+    racks: Annotated[int, typer.Option(help="Racks in each zone.")] = 2,
+    nodes: Annotated[int, typer.Option(help="Nodes in each rack.")] = 4,
+    gpus: Annotated[int, typer.Option(help="Accelerators (nvidia.com/gpu) on each node.")] = 8,
+    fleet: Annotated[
+        Path | None, typer.Option(help="Take the nodes from this manifest file instead.", show_default=False)
+    ] = None,
+    feature_gates: Annotated[
+        str, typer.Option(help="NAME=true,NAME=false,...; the workload-aware gates are on already.")
+    ] = "",
+    profile: Annotated[Path | None, typer.Option(help="Scheduler profile file.", show_default=False)] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Also write a kubeconfig file for kubectl and clients.", show_default=False)
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every decision to standard error.")] = False,
+    control: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Run an embedded cluster (API server, controllers, scheduler, hollow nodes) on loopback until Ctrl-C."""
+    from muster.cli import up as command
+
+    if control:
+        raise SystemExit(command.run_controlled(port))
+    wanted = command.Wanted(port, (zones, racks, nodes, gpus), fleet, feature_gates, profile, kubeconfig, verbose)
+    raise SystemExit(command.run(wanted))
+
+
+@app.command()
+def apply(filename: Files = None, namespace: Namespace = "default", server: Server = None) -> None:
+    """Create what the files describe, or merge it into what exists."""
+    from muster.cli import objects
+
+    raise SystemExit(objects.apply(filename or [], namespace, server))
+
+
+@app.command()
+def get(
+    kind: Annotated[str, typer.Argument(help="Kind: pods, pg, nodes, jobs, ...; or KIND/NAME.")],
+    name: Annotated[str | None, typer.Argument(show_default=False)] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.table,
+    namespace: Namespace = "default",
+    everywhere: Everywhere = False,
+    selector: Annotated[str, typer.Option("--selector", "-l", help="Label selector: app=a,tier!=b.")] = "",
+    server: Server = None,
+) -> None:
+    """Print objects."""
+    from muster.cli import objects
+
+    target = objects.Target(kind, name, None if everywhere else namespace)
+    raise SystemExit(objects.get(target, output.value, selector, server))
+
+
+@app.command()
+def delete(
+    kind: Annotated[str | None, typer.Argument(help="Kind, or KIND/NAME.", show_default=False)] = None,
+    names: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
+    filename: Files = None,
+    namespace: Namespace = "default",
+    server: Server = None,
+) -> None:
+    """Delete objects by name, or what the files describe."""
+    from muster.cli import objects
+
+    raise SystemExit(objects.delete(kind, names or [], filename or [], namespace, server))
+
+
+@app.command()
+def explain(
+    what: Annotated[
+        str | None,
+        typer.Argument(help="podgroup/NAME, pod/NAME or job/NAME; nothing: all that wait.", show_default=False),
+    ] = None,
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+    server: Server = None,
+) -> None:
+    """Say why a group or pod waits, and what would change that."""
+    from muster.cli import explain as command
+
+    raise SystemExit(command.explain(what, namespace, as_json, server))
+
+
+@app.command()
+def conformance(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Case files or directories.")],
+    over: Annotated[Over, typer.Option(help="Virtual time in process, or a server process over HTTP.")] = Over.sim,
+    area: Annotated[str, typer.Option(help="Only cases of this area.")] = "",
+    needs: Annotated[
+        str | None, typer.Option(help="Only cases whose needs are among these: a,b.", show_default=False)
+    ] = None,
+    target: Annotated[str, typer.Option(help="Kubernetes release that is held to.")] = "1.37",
+    as_json: AsJson = False,
+) -> None:
+    """Run conformance cases; exit 1 if one fails."""
+    from muster.cli import measured
+
+    wanted = None if needs is None else [name for name in needs.split(",") if name]
+    raise SystemExit(measured.conformance(paths, over.value, area or None, wanted, target, as_json))
+
+
+@app.command()
+def bench(
+    shapes: Annotated[list[str] | None, typer.Argument(metavar="SHAPE...", show_default=False)] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Size of the cluster.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure named workload shapes against their targets; exit 1 below one. Without SHAPE: all of them."""
+    from muster.cli import measured
+
+    raise SystemExit(measured.bench(shapes or [], nodes, as_json))
+
+
+@app.command()
+def version() -> None:
+    """Print the version and the Kubernetes release whose scheduling API is served."""
+    from importlib.metadata import version as installed
+
+    print(f"muster {installed('muster-scheduler')} (scheduling API of Kubernetes v1.37)")

@@ -1,0 +1,122 @@
+"""What the demo creates: plain manifests, as anybody would write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.controllers.fleet import GPU, Shape
+
+Manifest = dict[str, Any]
+
+FLEET = Shape(zones=2, racks=8, nodes=16, gpus=8)
+"""256 nodes, 2,048 accelerators."""
+FILLERS = 300
+TRAINERS = 128
+SMALLER = 112
+"""The minimum that the training job is lowered to once a rack of 16 is gone."""
+LEARNERS, ACTORS, LOADERS = 64, 24, 16
+TOO_MANY = 32
+
+TRAINING, ROLES, TOO_BIG, FILLER = "training", "reinforcement", "too-big", "filler"
+APP = "app"
+"""The label that says which part of the demo a pod belongs to."""
+
+
+def priority_class() -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "spare"},
+        "value": -10,
+        "description": "for whatever uses accelerators that nobody else wants",
+    }
+
+
+def fillers() -> list[Manifest]:
+    """Single pods of low priority, one accelerator each."""
+    low = {"priorityClassName": "spare"}
+    return [_pod(f"filler-{i}", FILLER, {"cpu": "2", GPU: "1"}, **low) for i in range(1, FILLERS + 1)]
+
+
+def training() -> Manifest:
+    """One Job, one gang: 128 pods with a whole node's accelerators each, which start together or not at all."""
+    labels = {APP: TRAINING}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": TRAINING, "namespace": "default"},
+        "spec": {
+            "parallelism": TRAINERS,
+            "completions": TRAINERS,
+            "completionMode": "Indexed",
+            "backoffLimit": 6,
+            # Pods that go down with their node are replaced and not counted as failures of the program.
+            "podFailurePolicy": {
+                "rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                ]
+            },
+            "scheduling": {"schedulingPolicy": {"gang": {"minCount": TRAINERS}}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    **_spec({"cpu": "16", "memory": "64Gi", GPU: "8"}),
+                    "restartPolicy": "Never",
+                    "tolerations": [_gives_up_on("not-ready"), _gives_up_on("unreachable")],
+                },
+            },
+        },
+    }
+
+
+def roles() -> list[Manifest]:
+    """A gang of three roles: learners with eight accelerators, actors with four, loaders with none."""
+    count = LEARNERS + ACTORS + LOADERS
+    parts = (
+        ("learner", LEARNERS, {"cpu": "8", GPU: "8"}),
+        ("actor", ACTORS, {"cpu": "8", GPU: "4"}),
+        ("loader", LOADERS, {"cpu": "4", "memory": "32Gi"}),
+    )
+    members = [
+        _pod(f"{role}-{i}", ROLES, requests, schedulingGroup={"podGroupName": ROLES})
+        for role, number, requests in parts
+        for i in range(number)
+    ]
+    return [_gang(ROLES, count), *members]
+
+
+def too_big() -> list[Manifest]:
+    """A gang of 32 whole nodes, of which fewer are free."""
+    group = {"podGroupName": TOO_BIG}
+    members = [_pod(f"big-{i}", TOO_BIG, {"cpu": "8", GPU: "8"}, schedulingGroup=group) for i in range(TOO_MANY)]
+    return [_gang(TOO_BIG, TOO_MANY), *members]
+
+
+def _gang(name: str, count: int) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}},
+    }
+
+
+def _pod(name: str, app: str, requests: dict[str, str], **spec: Any) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": {APP: app}},
+        "spec": {**_spec(requests), **spec},
+    }
+
+
+def _spec(requests: dict[str, str]) -> Manifest:
+    limits = {name: amount for name, amount in requests.items() if name == GPU}
+    resources = {"requests": requests, **({"limits": limits} if limits else {})}
+    return {"containers": [{"name": "main", "image": "registry.example/demo:1", "resources": resources}]}
+
+
+def _gives_up_on(trouble: str) -> Manifest:
+    """Leaves a node in trouble after 20 s instead of the usual 5 minutes."""
+    key = f"node.kubernetes.io/{trouble}"
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}

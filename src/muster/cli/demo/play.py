@@ -1,0 +1,165 @@
+"""The story of the demo, act by act."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from muster.cli.demo import cast
+from muster.cli.demo.screen import LiveScreen, PlainScreen, Screen
+from muster.cli.demo.stage import SPEED, Life, Stage
+from muster.cli.failure import FAILED
+from muster.cli.printing import table
+from muster.controllers.fleet import GPU, node_manifests
+from muster.views.queue import queue
+from muster.views.why import why
+
+LOST = "muster.dev/lost"
+
+
+def play() -> int:
+    """Plays the demo on the terminal, or in plain lines where there is none; 0 if everything held."""
+    console = Console()
+    if not console.is_terminal:
+        return asyncio.run(_play(PlainScreen(console), console))
+    with LiveScreen(console) as screen:
+        return asyncio.run(_play(screen, console))
+
+
+async def _play(screen: Screen, console: Console) -> int:
+    stage = Stage()
+    stage.shown = lambda: screen.racks(stage.per_rack())
+    driving = asyncio.create_task(stage.cluster.loop.run())
+    try:
+        await _fill(stage, screen)
+        await _train(stage, screen)
+        await _mix(stage, screen)
+        await _ask_too_much(stage, screen)
+        before = stage.lives(cast.TRAINING)
+        await _lose_a_rack(stage, screen)
+        await _go_on_smaller(stage, screen)
+        unchanged = _survivors(stage, screen, before)
+    finally:
+        stage.cluster.loop.stop()
+        stage.cluster.worker.close()
+        await driving
+    if isinstance(screen, LiveScreen):
+        screen.__exit__()
+    console.print(closing(stage), highlight=False, soft_wrap=True, markup=False)
+    return 0 if unchanged else FAILED
+
+
+async def _fill(stage: Stage, screen: Screen) -> None:
+    shape = cast.FLEET
+    stage.create(node_manifests(shape))
+    nodes = shape.zones * shape.racks * shape.nodes
+    screen.say(
+        f"{nodes} hollow nodes with {nodes * shape.gpus:,} accelerators: {shape.zones} zones, {shape.racks} racks each"
+        f" (their clock runs {SPEED} times faster than yours)"
+    )
+    stage.create([cast.priority_class(), *cast.fillers()])
+    took = await stage.until("the fillers run", lambda: stage.running(cast.FILLER) == cast.FILLERS)
+    screen.say(f"{cast.FILLERS} single pods of low priority run, one accelerator each ({took:.2f} s)")
+
+
+async def _train(stage: Stage, screen: Screen) -> None:
+    stage.create([cast.training()])
+    took = await stage.until("the training job is bound", lambda: stage.bound(cast.TRAINING) == cast.TRAINERS)
+    screen.say(
+        f"Job {cast.TRAINING}: {cast.TRAINERS} pods x 8 accelerators = {cast.TRAINERS * 8:,} placed all at once,"
+        f" {took:.2f} s after the Job was created"
+    )
+    await stage.until("the training job runs", lambda: stage.running(cast.TRAINING) == cast.TRAINERS)
+
+
+async def _mix(stage: Stage, screen: Screen) -> None:
+    members = cast.LEARNERS + cast.ACTORS + cast.LOADERS
+    stage.create(cast.roles())
+    took = await stage.until("the mixed gang runs", lambda: stage.running(cast.ROLES) == members)
+    screen.say(
+        f"gang {cast.ROLES}: {cast.LEARNERS} learners (8), {cast.ACTORS} actors (4) and {cast.LOADERS} loaders (0)"
+        f" run together ({took:.2f} s)"
+    )
+
+
+async def _ask_too_much(stage: Stage, screen: Screen) -> None:
+    stage.create(cast.too_big())
+    await stage.until("the gang that is too big gets its verdict", lambda: bool(_sentence(stage, cast.TOO_BIG)))
+    screen.say(f"gang {cast.TOO_BIG} waits: {_sentence(stage, cast.TOO_BIG)}")
+
+
+async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
+    seen = stage.per_rack()
+    rack = max(seen, key=lambda name: seen[name][cast.TRAINING])
+    nodes = [node for node, where in stage.racks.items() if where == rack]
+    lost = seen[rack][cast.TRAINING]
+    for node in nodes:
+        stage.patch("nodes", node, {"metadata": {"annotations": {LOST: "true"}}})
+    screen.say(f"rack {rack} goes dark: {len(nodes)} nodes, {lost} pods of {cast.TRAINING}")
+    left = cast.TRAINERS - lost
+    await stage.until(
+        "the lost pods are replaced",
+        lambda: stage.running(cast.TRAINING) == left and len(stage.pods(cast.TRAINING)) == cast.TRAINERS,
+    )
+    group = _group(stage)
+    await stage.until("the replacements get their verdict", lambda: bool(_sentence(stage, group)))
+    screen.say(f"{left} pods run on, {lost} replacements wait: {_sentence(stage, group)}")
+
+
+async def _go_on_smaller(stage: Stage, screen: Screen) -> None:
+    smaller = {"spec": {"scheduling": {"schedulingPolicy": {"gang": {"minCount": cast.SMALLER}}}}}
+    before = stage.bound(cast.TRAINING)
+    stage.patch("jobs", cast.TRAINING, smaller)
+    screen.say(f"minCount of {cast.TRAINING} is lowered from {cast.TRAINERS} to {cast.SMALLER}")
+    took = await stage.until("replacements are placed", lambda: stage.bound(cast.TRAINING) > before)
+    await stage.cluster.loop.settle()
+    bound = stage.bound(cast.TRAINING)
+    await stage.until("replacements run", lambda: stage.running(cast.TRAINING) == bound)
+    screen.say(f"the job goes on with {bound} of {cast.TRAINERS} pods ({took:.2f} s)")
+
+
+def _survivors(stage: Stage, screen: Screen, before: dict[str, Life]) -> bool:
+    """Whether every pod that was there before and still is has kept its uid and restart count."""
+    after = stage.lives(cast.TRAINING)
+    kept = [name for name in after if name in before]
+    same = sum(after[name] == before[name] for name in kept)
+    screen.say(f"{same} of {len(kept)} surviving pods have the same uid and restart count as before the loss")
+    return same == len(kept) >= cast.SMALLER
+
+
+def _group(stage: Stage) -> str:
+    """The PodGroup that the Job controller made for the training job."""
+    name: str = stage.pods(cast.TRAINING)[0]["spec"]["schedulingGroup"]["podGroupName"]
+    return name
+
+
+def _sentence(stage: Stage, group: str) -> str:
+    """Why the group waits; "" while nothing is known."""
+    found = why(stage.cluster.scheduler, "default", group, "PodGroup")
+    return str(found["sentence"]) if found else ""
+
+
+def closing(stage: Stage) -> str:
+    """What ran where, per rack; what waits, and why."""
+    capacity = cast.FLEET.nodes * cast.FLEET.gpus
+    parts = (cast.TRAINING, cast.ROLES, cast.FILLER)
+    rows: list[Sequence[str]] = [
+        (rack, f"{count[GPU]}/{capacity}", *(str(count[part] or "") for part in parts))
+        for rack, count in stage.per_rack().items()
+    ]
+    waiting = [
+        f"  {entry['kind']} {entry['namespace']}/{entry['name']}: {entry['sentence']}"
+        for entry in queue(stage.cluster.scheduler)
+    ]
+    return "\n".join(
+        [
+            "",
+            "What runs where (pods per rack)",
+            table(("RACK", "ACCELERATORS", *(part.upper() for part in parts)), rows),
+            "",
+            "What waits, and why",
+            *(waiting or ["  nothing"]),
+        ]
+    )

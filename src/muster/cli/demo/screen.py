@@ -1,0 +1,80 @@
+"""How the demo shows itself: a live picture of the racks on a terminal, plain lines everywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from muster.cli.demo.cast import FILLER, FLEET, ROLES, TRAINING
+from muster.controllers.fleet import GPU
+
+WIDTH = 32
+"""Characters of a full bar."""
+Racks = Mapping[str, Counter[str]]
+
+
+class Screen(Protocol):
+    def say(self, text: str) -> None:
+        """One line of the story, with the seconds since the beginning."""
+
+    def racks(self, seen: Racks) -> None:
+        """How the racks look now."""
+
+
+class PlainScreen:
+    """Lines only: for files, pipes and continuous integration."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.perf_counter()
+
+    def say(self, text: str) -> None:
+        self._console.print(stamped(self._began, text), highlight=False, soft_wrap=True)
+
+    def racks(self, seen: Racks) -> None:
+        pass
+
+
+class LiveScreen:
+    """The story scrolls by above a picture of the racks."""
+
+    def __init__(self, console: Console) -> None:
+        self._began = time.perf_counter()
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> LiveScreen:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        self._live.console.print(stamped(self._began, text), highlight=False)
+
+    def racks(self, seen: Racks) -> None:
+        self._live.update(picture(seen), refresh=True)
+
+
+def stamped(began: float, text: str) -> str:
+    return f"{time.perf_counter() - began:5.1f} s  {text}"
+
+
+def picture(seen: Racks) -> Table:
+    """One row per rack: a bar of the accelerators in use, and who runs there."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("rack", "accelerators in use", "", TRAINING, ROLES, FILLER):
+        table.add_column(title, justify="left" if title in ("rack", "accelerators in use") else "right")
+    capacity = FLEET.nodes * FLEET.gpus
+    for rack, count in seen.items():
+        used = count[GPU]
+        filled = round(used / capacity * WIDTH)
+        bar = f"[green]{'█' * filled}[/green][dim]{'░' * (WIDTH - filled)}[/dim]"
+        table.add_row(rack, bar, f"{used}/{capacity}", *(str(count[app] or "") for app in (TRAINING, ROLES, FILLER)))
+    return table

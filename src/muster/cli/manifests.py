@@ -1,0 +1,97 @@
+"""Manifests from files and standard input, checked as far as a client can: which object, of which kind, where."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from muster.api import catalog
+from muster.cli.failure import USAGE, Failure
+from muster.runtime import documents
+from muster.runtime.documents import Document, DocumentError
+
+
+class Manifest(NamedTuple):
+    kind: catalog.Kind
+    namespace: str
+    name: str
+    """"" for one that asks for a generated name."""
+    body: Mapping[str, Any]
+    source: str
+
+    @property
+    def label(self) -> str:
+        """What people call it: `podgroup.scheduling.k8s.io/training`."""
+        group = f".{self.kind.group}" if self.kind.group else ""
+        return f"{self.kind.singular}{group}/{self.name}"
+
+
+def load(files: Sequence[str], namespace: str) -> list[Manifest]:
+    """Every object of the files, in order; the items of a List one by one.
+
+    Raises:
+        Failure: names the file, the line or field, and what to change.
+    """
+    if not files:
+        raise Failure("-f FILE is missing: name a manifest file, a directory, or - for standard input", USAGE)
+    try:
+        found = [document for name in files for document in _documents(name)]
+    except DocumentError as error:
+        raise Failure(str(error)) from None
+    manifests = [manifest(part, namespace) for document in found for part in _parts(document)]
+    if not manifests:
+        raise Failure(f"{', '.join(files)}: no object in there; a manifest has apiVersion, kind and metadata")
+    return manifests
+
+
+def manifest(document: Document, namespace: str) -> Manifest:
+    """One object, of a kind that Muster serves and with a name.
+
+    Raises:
+        Failure: names the field and what to change.
+    """
+    body, source = document
+    if not isinstance(body, dict):
+        raise Failure(f"{source}: an object with apiVersion, kind and metadata is wanted, not {_what(body)}")
+    for field, example in (("apiVersion", "scheduling.k8s.io/v1beta1"), ("kind", "PodGroup")):
+        if not isinstance(body.get(field), str) or not body[field]:
+            raise Failure(f"{source}: {field}: missing or no text; give for example {example}")
+    try:
+        kind = catalog.by_kind(body["apiVersion"], body["kind"])
+    except ValueError as error:
+        raise Failure(f"{source}: {error}") from None
+    meta = body.get("metadata")
+    if not isinstance(meta, dict):
+        raise Failure(f"{source}: metadata: missing or no mapping; give for example metadata: {{name: training}}")
+    name = meta.get("name")
+    if name is not None and not isinstance(name, str):
+        raise Failure(f"{source}: metadata.name: {name!r} must be text; put it in quotes")
+    if not name and not meta.get("generateName"):
+        raise Failure(f"{source}: metadata.name: missing; give the object a name, or a generateName")
+    return Manifest(kind, _namespace(meta, namespace, source) if kind.namespaced else "", name or "", body, source)
+
+
+def _namespace(meta: Mapping[str, Any], default: str, source: str) -> str:
+    namespace = meta.get("namespace", default)
+    if not isinstance(namespace, str) or not namespace:
+        raise Failure(f"{source}: metadata.namespace: {namespace!r} must be text; put it in quotes, or leave it out")
+    return namespace
+
+
+def _documents(name: str) -> list[Document]:
+    if name == "-":
+        return documents.parse(sys.stdin.read(), "standard input")
+    return documents.read(Path(name))
+
+
+def _parts(document: Document) -> list[Document]:
+    body = document.value
+    if isinstance(body, dict) and body.get("kind") == "List" and isinstance(body.get("items"), list):
+        return [Document(item, f"{document.source} items[{i}]") for i, item in enumerate(body["items"])]
+    return [document]
+
+
+def _what(value: Any) -> str:
+    return {list: "a list", str: "text", int: "a number", float: "a number", bool: "a boolean"}.get(type(value), "this")

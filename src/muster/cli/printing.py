@@ -1,0 +1,140 @@
+"""Objects as tables, YAML, JSON or names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from muster.api.catalog import Kind
+
+Raw = Mapping[str, Any]
+Column = tuple[str, Callable[[Raw], str]]
+
+
+def show(kind: Kind, body: Raw, output: str, *, with_namespace: bool) -> None:
+    """Prints one object, or a list of them."""
+    items: Sequence[Raw] = body.get("items", [body])
+    if output == "json":
+        import json
+
+        print(json.dumps(body, indent=2))
+    elif output == "yaml":
+        import yaml
+
+        print(yaml.safe_dump(body, sort_keys=False, width=120), end="")
+    elif output == "name":
+        for item in items:
+            print(f"{kind.singular}{f'.{kind.group}' if kind.group else ''}/{item['metadata']['name']}")
+    elif not items:
+        print(f"no {kind.plural} found")
+    else:
+        columns = _columns(kind.kind)
+        head = [("NAMESPACE", lambda item: _at(item, "metadata.namespace")), *columns] if with_namespace else columns
+        print(table([name for name, _ in head], [[value(item) for _, value in head] for item in items]))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their longest cell, two spaces apart."""
+    lines = [list(head), *([cell or "-" for cell in row] for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def _columns(kind: str) -> list[Column]:
+    name: Column = ("NAME", lambda item: _at(item, "metadata.name"))
+    return [name, *_COLUMNS.get(kind, [("CREATED", lambda item: _at(item, "metadata.creationTimestamp"))])]
+
+
+def _at(item: Any, path: str) -> str:
+    """The value at a dotted path as text; "" where there is none."""
+    for key in path.split("."):
+        if not isinstance(item, Mapping) or key not in item:
+            return ""
+        item = item[key]
+    return str(item)
+
+
+def _field(title: str, path: str) -> Column:
+    return title, lambda item: _at(item, path)
+
+
+def _condition(wanted: str) -> Callable[[Raw], str]:
+    def read(item: Raw) -> str:
+        for condition in (item.get("status") or {}).get("conditions") or []:
+            if condition.get("type") == wanted:
+                return f"{condition.get('status')}" + (f" ({condition['reason']})" if condition.get("reason") else "")
+        return ""
+
+    return read
+
+
+def _phase(pod: Raw) -> str:
+    """The phase, or why it is still Pending, or that it is on its way out."""
+    if _at(pod, "metadata.deletionTimestamp"):
+        return "Terminating"
+    phase = _at(pod, "status.phase") or "Pending"
+    if phase != "Pending":
+        return phase
+    if _at(pod, "spec.nodeName"):
+        return "Starting"
+    if (pod.get("spec") or {}).get("schedulingGates"):
+        return "Gated"
+    return "Pending"
+
+
+def _restarts(pod: Raw) -> str:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    return str(sum(int(status.get("restartCount", 0)) for status in statuses))
+
+
+def _ready(node: Raw) -> str:
+    ready = _condition("Ready")(node).split(" ")[0]
+    word = {"True": "Ready", "": ""}.get(ready, "NotReady")
+    return f"{word},SchedulingDisabled" if _at(node, "spec.unschedulable") == "True" else word
+
+
+def _policy(group: Raw) -> str:
+    policy = (group.get("spec") or {}).get("schedulingPolicy") or {}
+    gang = policy.get("gang")
+    if gang is None:
+        return "basic" if "basic" in policy else ""
+    return f"gang {gang.get('minCount', gang.get('minGroupCount', ''))}"
+
+
+_COLUMNS: Mapping[str, list[Column]] = {
+    "Pod": [
+        ("STATUS", _phase),
+        ("RESTARTS", _restarts),
+        _field("NODE", "spec.nodeName"),
+        _field("GROUP", "spec.schedulingGroup.podGroupName"),
+    ],
+    "Node": [
+        ("STATUS", _ready),
+        _field("CPU", "status.allocatable.cpu"),
+        _field("MEMORY", "status.allocatable.memory"),
+        ("GPUS", lambda node: str((((node.get("status") or {}).get("allocatable")) or {}).get("nvidia.com/gpu", ""))),
+    ],
+    "PodGroup": [("POLICY", _policy), ("SCHEDULED", _condition("PodGroupInitiallyScheduled"))],
+    "CompositePodGroup": [("POLICY", _policy), ("SCHEDULED", _condition("CompositePodGroupInitiallyScheduled"))],
+    "Job": [
+        _field("PARALLELISM", "spec.parallelism"),
+        _field("ACTIVE", "status.active"),
+        _field("READY", "status.ready"),
+        _field("SUCCEEDED", "status.succeeded"),
+        _field("FAILED", "status.failed"),
+    ],
+    "Event": [
+        _field("TYPE", "type"),
+        _field("REASON", "reason"),
+        ("ABOUT", lambda event: f"{_at(event, 'involvedObject.kind')}/{_at(event, 'involvedObject.name')}"),
+        ("MESSAGE", lambda event: _at(event, "message") or _at(event, "note")),
+    ],
+    "PriorityClass": [_field("VALUE", "value"), _field("DEFAULT", "globalDefault")],
+    "PodDisruptionBudget": [
+        _field("MIN AVAILABLE", "spec.minAvailable"),
+        _field("MAX UNAVAILABLE", "spec.maxUnavailable"),
+        _field("ALLOWED DISRUPTIONS", "status.disruptionsAllowed"),
+    ],
+}
