@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from muster.model.records import (
 )
 from muster.model.snapshot import Snapshot
 from muster.testing import builders
+
+T = TypeVar("T")
 
 ZONE, TIER = "topology.kubernetes.io/zone", "example.com/tier"
 SCARCE = "example.com/licence"
@@ -90,6 +93,11 @@ class Instance:
         )
 
 
+def rarely(strategy: st.SearchStrategy[T], otherwise: T) -> st.SearchStrategy[T]:
+    """One draw in six is of the strategy."""
+    return st.integers(0, 5).flatmap(lambda roll: strategy if roll == 5 else st.just(otherwise))
+
+
 def amounts(most: int = 4) -> st.SearchStrategy[int]:
     """Small amounts; zero is common, so that resources are often not asked for."""
     return st.one_of(st.just(0), st.integers(1, most))
@@ -100,14 +108,14 @@ def node_records(draw: st.DrawFn, name: str) -> NodeRecord:
     labels = {ZONE: draw(st.sampled_from(("a", "b", ""))), TIER: draw(st.sampled_from(("1", "2", "gold", "")))}
     return builders.node(
         name,
-        cpu=draw(st.integers(0, 6)) * 1000,
-        memory=draw(st.integers(1, 6)),
-        gpus=draw(amounts()),
-        pods=draw(st.sampled_from((1, 2, 3, 110))),
+        cpu=draw(st.integers(1, 8)) * 1000,
+        memory=draw(st.integers(2, 8)),
+        gpus=draw(st.sampled_from((8, 4, 4, 3, 2, 0))),
+        pods=draw(st.sampled_from((110, 110, 4, 3, 2))),
         more={SCARCE: draw(st.sampled_from((0, 0, 0, 1, 2)))},
         labels={key: value for key, value in labels.items() if value},
-        taints=draw(st.lists(st.sampled_from(_TAINTS), max_size=2, unique=True)),
-        unschedulable=draw(st.sampled_from((False, False, False, False, True))),
+        taints=draw(rarely(st.lists(st.sampled_from(_TAINTS), min_size=1, max_size=2, unique=True), ())),
+        unschedulable=draw(rarely(st.just(True), False)),
     )
 
 
@@ -131,25 +139,25 @@ def terms() -> st.SearchStrategy[Term]:
 @st.composite
 def pod_classes(draw: st.DrawFn, by_name: bool = True) -> PodClass:
     """A class of pods. `by_name` False: none that speaks of a node by its name."""
-    required = draw(st.one_of(st.none(), st.none(), st.lists(terms(), max_size=2)))
+    required = draw(rarely(st.lists(terms(), max_size=2), None))
     if required is not None and not by_name:
         required = [term for term in required if all(r.key is not None for r in term.requirements)]
     return builders.pod_class(
         cpu=draw(amounts(3)) * 1000,
         memory=draw(amounts(2)),
         gpus=draw(amounts(3)),
-        more={SCARCE: draw(st.sampled_from((0, 0, 0, 0, 1)))},
-        selector=draw(st.sampled_from(({}, {}, {}, {ZONE: "a"}, {ZONE: "b", TIER: "1"}))),
+        more={SCARCE: draw(rarely(st.just(1), 0))},
+        selector=draw(rarely(st.sampled_from(({ZONE: "a"}, {ZONE: "b", TIER: "1"})), {})),
         required=required,
         tolerations=draw(st.lists(st.sampled_from(_TOLERATIONS), max_size=2, unique=True)),
-        ports=draw(st.one_of(st.just([]), st.just([]), st.lists(st.sampled_from(_PORTS), max_size=2, unique=True))),
+        ports=draw(rarely(st.lists(st.sampled_from(_PORTS), min_size=1, max_size=2, unique=True), ())),
     )
 
 
 @st.composite
 def instances(draw: st.DrawFn, *, nodes: int = 6, pods: int = 8, heads: int = 3, by_name: bool = True) -> Instance:
     """A cluster of at most so many nodes, and entries with at most so many pending pods together."""
-    names = [f"n{number}" for number in range(1, draw(st.integers(0, nodes)) + 1)]
+    names = [f"n{number}" for number in range(1, draw(st.sampled_from(range(nodes + 1))) + 1)]
     cluster = tuple(draw(node_records(name)) for name in names)
     classes = draw(st.lists(pod_classes(by_name), min_size=1, max_size=4))
     bound = tuple(
@@ -158,7 +166,7 @@ def instances(draw: st.DrawFn, *, nodes: int = 6, pods: int = 8, heads: int = 3,
     )
     entries, left = [], pods
     for number in range(draw(st.integers(1, heads))):
-        size = draw(st.integers(1, left)) if left else 0
+        size = draw(st.sampled_from(range(1, left + 1))) if left else 0
         if size:
             entries.append(draw(_entry(f"e{number}", size, classes, names)))
         left -= size
@@ -212,7 +220,7 @@ def _nominated(
         return ()
     strangers = tuple(
         builders.pod(f"x{number}", draw(st.sampled_from(classes)), priority=draw(st.sampled_from((-5, 0, 10, 20))))
-        for number in range(draw(st.sampled_from((0, 0, 0, 1, 2))))
+        for number in range(draw(rarely(st.integers(1, 2), 0)))
     )
-    own = tuple(pod for head in entries for pod in head.pods if draw(st.sampled_from((False,) * 7 + (True,))))
+    own = tuple(pod for head in entries for pod in head.pods if draw(st.integers(0, 15)) == 15)
     return tuple((pod, draw(st.sampled_from(nodes))) for pod in (*strangers, *own))

@@ -1,0 +1,151 @@
+"""The named shapes: what each builds, what it measures, and what it has to reach on 5,000 nodes.
+
+All but `restart` run the scheduler in the virtual world, against the in-process API server, as it runs anywhere: watch
+events come in, the cache makes a snapshot for each decision, bindings go out and come back before the next one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from statistics import median
+
+from muster.api.instant import MINUTE
+from muster.bench import cluster, fleet
+from muster.bench.cluster import Unfinished
+from muster.bench.fleet import Manifest
+from muster.bench.measure import GIBI, Target, in_child, seconds
+
+Values = Mapping[str, float]
+"""One measurement: a value for each of the shape's targets, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Everything but the number of nodes is scaled down with it below 5,000, so that the same things happen."""
+
+    name: str
+    targets: tuple[Target, ...]
+    measure: Callable[[int], Values]
+    """Takes the number of nodes."""
+
+
+def gang_small(nodes: int) -> Values:
+    gangs = [fleet.gang(f"small-{number:04d}", 3, gpus=1) for number in range(fleet.scaled(3_000, nodes))]
+    return {"gang-small": _pods_per_second(nodes, chain.from_iterable(gangs))}
+
+
+def mixed_gang(nodes: int) -> Values:
+    gangs = [fleet.mixed_gang(f"mixed-{number:02d}", 4) for number in range(fleet.scaled(50, nodes))]
+    return {"mixed-gang": _pods_per_second(nodes, chain.from_iterable(gangs))}
+
+
+def basic_pods(nodes: int) -> Values:
+    return {"basic-pods": _pods_per_second(nodes, fleet.singles(fleet.scaled(10_000, nodes)))}
+
+
+def _pods_per_second(nodes: int, manifests: Iterable[Manifest]) -> float:
+    """Pods placed in a second of decision time, when all of these are pending at once and all of them fit."""
+    pending = list(manifests)
+    world = cluster.empty(nodes)
+    taken = cluster.cycles(world, pending)
+    wanted = len([manifest for manifest in pending if manifest["kind"] == "Pod"])
+    cluster.expect_bound(world, wanted)
+    return wanted / sum(cycle.seconds for cycle in taken)
+
+
+LARGE = 1_000
+"""Members of a large gang, on 5,000 nodes."""
+
+
+def large_gangs(nodes: int) -> list[list[Manifest]]:
+    """Nine of them, of pods that ask for half a node each."""
+    return [fleet.gang(f"large-{number}", fleet.scaled(LARGE, nodes), gpus=4) for number in range(9)]
+
+
+def gang_large(nodes: int) -> Values:
+    """Milliseconds a gang; the median over nine."""
+    gangs = large_gangs(nodes)
+    world = cluster.empty(nodes)
+    taken = cluster.cycles(world, chain.from_iterable(gangs))
+    cluster.expect_bound(world, sum(len(gang) - 1 for gang in gangs))
+    each = [cycle.seconds / cycle.entries for cycle in taken for _ in range(cycle.entries)]
+    return {"gang-large": 1e3 * median(each)}
+
+
+def unschedulable(nodes: int) -> Values:
+    """Milliseconds from queue head to verdict, for gangs that need one node more than is free; the median over five."""
+    size = fleet.scaled(LARGE, nodes)
+    world = cluster.empty(nodes)
+    taken = islice(fleet.usable(nodes), len(list(fleet.usable(nodes))) - (size - 1))
+    fillers = [fleet.pod(f"filler-{n:05d}", "filler", gpus=fleet.GPUS, nodeName=f"node-{n:05d}") for n in taken]
+    cluster.create(world, fillers)
+    gangs = [fleet.gang(f"huge-{number}", size, gpus=fleet.GPUS) for number in range(5)]
+    cycles = cluster.cycles(world, chain.from_iterable(gangs))
+    cluster.expect_bound(world, len(fillers))
+    if sum(cycle.entries for cycle in cycles) < len(gangs):
+        raise Unfinished("not every gang got a verdict")
+    return {"unschedulable": 1e3 * median(cycle.seconds / cycle.entries for cycle in cycles)}
+
+
+def restart(nodes: int) -> Values:
+    """Seconds until a new scheduler can decide, and GiB of memory that it has held by then."""
+    measured = json.loads(in_child("muster.bench.restart", nodes))
+    return {"restart": measured["seconds"], "memory": measured["bytes"] / GIBI}
+
+
+def end_to_end(nodes: int) -> Values:
+    """Pods a second from the creation of the first object until all pods are bound, one gang after the other."""
+    gangs = large_gangs(nodes)
+    world = cluster.empty(nodes)
+
+    def road() -> None:
+        for gang in gangs:
+            cluster.create(world, gang)
+            world.settle()
+
+    took = seconds(road)
+    wanted = sum(len(gang) - 1 for gang in gangs)
+    cluster.expect_bound(world, wanted)
+    return {"end-to-end": wanted / took}
+
+
+def idle(nodes: int) -> Values:
+    """Decisions taken in four minutes in which nothing happens and a gang waits that cannot fit."""
+    world = cluster.empty(nodes)
+    cluster.create(world, fleet.gang("waiting", nodes + 1, gpus=fleet.GPUS))
+    world.quiesce()
+    known = len(world.decisions)
+    if not known:
+        raise Unfinished("the gang got no verdict")
+    world.advance(4 * MINUTE)
+    return {"idle": float(len(world.decisions) - known)}
+
+
+def _shape(name: str, measure: Callable[[int], Values], unit: str, bound: float, about: str, at_most: bool) -> Shape:
+    return Shape(name, (Target(name, unit, bound, at_most, about),), measure)
+
+
+SHAPES: Mapping[str, Shape] = {
+    shape.name: shape
+    for shape in (
+        _shape("gang-small", gang_small, "pods/s", 15_000, "decision time, 3,000 gangs of 3", False),
+        _shape("gang-large", gang_large, "ms/gang", 15, "decision time, 9 gangs of 1,000; median", True),
+        _shape("basic-pods", basic_pods, "pods/s", 10_000, "decision time, 10,000 single pods", False),
+        _shape("mixed-gang", mixed_gang, "pods/s", 5_000, "decision time, 50 gangs of 20 in 5 roles", False),
+        _shape("unschedulable", unschedulable, "ms", 20, "verdict on a gang of 1,000 that lacks one node", True),
+        Shape(
+            "restart",
+            (
+                Target("restart", "s", 5, True, "20 bound pods a node listed, to the first decision asked for"),
+                Target("memory", "GiB", 1.5, True, "most memory of that process, decoded objects included"),
+            ),
+            restart,
+        ),
+        _shape("end-to-end", end_to_end, "pods/s", 2_000, "created to bound, 9 gangs of 1,000, one core", False),
+        _shape("idle", idle, "decisions", 0, "in 4 minutes of waiting for what cannot come", True),
+    )
+}
+"""By name, in the order in which `muster bench` runs them."""
