@@ -25,7 +25,7 @@ _KEYS = frozenset(
 _RELEASE = re.compile(r"^\d+\.\d+$")
 
 
-class CaseError(Exception):
+class CaseError(ValueError):
     """A file is no case: says the file, the place in it and what was expected."""
 
 

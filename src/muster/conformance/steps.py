@@ -14,7 +14,7 @@ from muster.api.instant import MINUTE, SECOND, Instant
 from muster.conformance.cases import Case, CaseError
 from muster.conformance.drivers import Driver
 from muster.conformance.expect import differences
-from muster.conformance.observed import DEFAULT, Observed, served, split
+from muster.conformance.observed import DEFAULT, Observed, node_of, served, split
 from muster.conformance.shorthands import Manifest, manifests, numbered
 
 _DURATION = re.compile(r"^(\d+)(ms|s|m|h)$")
@@ -82,6 +82,8 @@ class Run:
                 if not response.ok:
                     raise Unmet(f"creating {_named(manifest)} was refused: {_message(response)}")
                 self._remember(manifest)
+                if "pdb" in item:
+                    self._fill_budget(response.body)
 
     def _post(self, manifest: Manifest) -> Response:
         kind = _kind(manifest)
@@ -92,6 +94,28 @@ class Run:
             self.namespaces.add(manifest["metadata"]["name"])
         self.driver.tick(SECOND)
         return self.driver.call(Request("POST", kind.path(namespace), body=copy.deepcopy(manifest)))
+
+    def _fill_budget(self, budget: Mapping[str, Any]) -> None:
+        """The status that its controller would write, taking every bound pod for a healthy one."""
+        meta, spec = budget["metadata"], budget["spec"]
+        wanted = spec["selector"].get("matchLabels", {})
+        pods = [
+            pod
+            for (namespace, _), pod in Observed(self.driver.call).every("Pod").items()
+            if namespace == meta["namespace"] and wanted.items() <= (pod["metadata"].get("labels") or {}).items()
+        ]
+        healthy = sum(bool(node_of(pod)) for pod in pods)
+        floor = spec["minAvailable"] if "minAvailable" in spec else len(pods) - spec["maxUnavailable"]
+        status = {
+            "observedGeneration": meta.get("generation", 1),
+            "expectedPods": len(pods),
+            "currentHealthy": healthy,
+            "desiredHealthy": max(0, floor),
+            "disruptionsAllowed": max(0, healthy - max(0, floor)),
+        }
+        self._patch(
+            [{"kind": budget["kind"], "name": meta["name"], "subresource": "status", "merge": {"status": status}}]
+        )
 
     def _ensure(self, namespace: str) -> None:
         """Namespaces that a case only mentions are created on the way."""

@@ -115,7 +115,7 @@ def waiting_in_vain(state: State, *, groups: bool = True) -> list[str]:
 
 
 def differs_from_rebuilt(
-    scheduler: Scheduler, make: Callable[[], Scheduler], server: ApiServer, now: Instant
+    scheduler: Scheduler, make: Callable[[], Any], server: ApiServer, now: Instant
 ) -> list[str]:
     """Whether a cache that followed the changes is equal to one made from a list of everything.
 

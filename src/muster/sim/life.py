@@ -1,0 +1,289 @@
+"""A cluster's random life: users come and go, nodes break, the scheduler dies; replayed by its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from muster.api import writes
+from muster.api.calls import Request, Response
+from muster.api.gates import FeatureGates
+from muster.api.instant import MINUTE, SECOND
+from muster.model.decision import Decision
+from muster.scheduler.effects import Decide
+from muster.sim.cluster import cluster
+from muster.sim.faults import CALM, ROUGH, Rates
+from muster.sim.world import World
+from muster.testing import invariants
+from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+
+Json = Mapping[str, Any]
+SPACE = "default"
+GATE = "example.com/hold"
+MOST_STEPS = 20_000
+"""Steps at one instant that no event in a cluster this small explains."""
+HEALING = 70 * SECOND
+"""Long enough for a refused group to give its slots back (a minute) and to be tried again."""
+
+
+class Broken(AssertionError):
+    """An invariant does not hold; the message has the seed, what was done so far, and what is wrong."""
+
+
+@dataclass(slots=True)
+class Life:
+    """One random run. `live()` does `events` random things and checks the invariants now and then."""
+
+    seed: int
+    events: int = 30
+    rates: Rates = ROUGH
+    gates: FeatureGates = field(default_factory=lambda: FeatureGates.of("GenericWorkload"))
+    history: list[str] = field(default_factory=list)
+    random: Random = field(init=False)
+    world: World = field(init=False)
+    wrong: list[str] = field(default_factory=list)
+    _made: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+        self.world = cluster(self.gates, seed=self.seed, priority_admission=False, rates=self.rates)
+        self.world.most = MOST_STEPS
+        self.world.witness = self._judge
+
+    def live(self) -> None:
+        """
+        Raises:
+            Broken: an invariant does not hold.
+        """
+        for _ in range(self.random.randint(2, 5)):
+            self._add_node()
+        try:
+            for number in range(1, self.events + 1):
+                self._something()
+                if number % 10 == 0:
+                    self._check()
+        except Broken:
+            raise
+        except Exception as error:
+            raise Broken(self._story(f"{type(error).__name__}: {error}")) from error
+
+    # -- what happens
+
+    def _something(self) -> None:
+        actions, weights = zip(*self._actions(), strict=True)
+        (action,) = self.random.choices(actions, weights)
+        action()
+        if self.random.random() < 0.7:
+            self.world.settle()
+        else:
+            self._pass_time()
+
+    def _actions(self) -> Sequence[tuple[Callable[[], None], int]]:
+        return (
+            (self._add_single, 14),
+            (self._add_group, 16),
+            (self._add_member, 10),
+            (self._delete_pod, 12),
+            (self._end_pod, 10),
+            (self._change_minimum, 8),
+            (self._open_gate, 10),
+            (self._delete_group, 4),
+            (self._bring_group_back, 6),
+            (self._add_node, 5),
+            (self._delete_node, 2),
+            (self._change_node, 9),
+            (self._restart, 2),
+            (self._pause, 3),
+            (self._break_watches, 2),
+        )
+
+    def _add_single(self) -> None:
+        self._create(self._pod(f"s{self._number()}", None, self.random.choice((0, 0, 10))))
+
+    def _add_group(self) -> None:
+        name, priority = f"g{self._number()}", self.random.choice((0, 0, 10))
+        size = self.random.randint(1, 6)
+        minimum = None if self.random.random() < 0.2 else self.random.randint(1, size + (self.random.random() < 0.2))
+        objects = [gang_manifest(name, minimum, priority=priority)]
+        objects += [self._pod(f"{name}-{rank}", name, priority) for rank in range(size)]
+        self.random.shuffle(objects)
+        for manifest in objects:
+            self._create(manifest)
+            if self.random.random() < 0.2:
+                self.world.settle()
+
+    def _add_member(self) -> None:
+        if group := self._any("podgroups"):
+            name = group["metadata"]["name"]
+            self._create(self._pod(f"{name}-x{self._number()}", name, group["spec"].get("priority", 0)))
+
+    def _delete_pod(self) -> None:
+        if pod := self._any("pods"):
+            self._do("delete", writes.delete("pods", SPACE, pod["metadata"]["name"]))
+
+    def _end_pod(self) -> None:
+        if pod := self._any("pods", lambda pod: bool(pod["spec"].get("nodeName"))):
+            phase = self.random.choice(("Succeeded", "Failed"))
+            self._do(phase, writes.patch_status("pods", SPACE, pod["metadata"]["name"], {"phase": phase}))
+
+    def _change_minimum(self) -> None:
+        if group := self._any("podgroups", lambda group: "gang" in group["spec"]["schedulingPolicy"]):
+            minimum = max(1, group["spec"]["schedulingPolicy"]["gang"]["minCount"] + self.random.choice((-2, -1, 1)))
+            body = {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}}
+            self._do(f"minimum {minimum}", writes.patch("podgroups", SPACE, group["metadata"]["name"], body))
+
+    def _open_gate(self) -> None:
+        if pod := self._any("pods", lambda pod: bool(pod["spec"].get("schedulingGates"))):
+            body = {"spec": {"schedulingGates": None}}
+            self._do("open gate", writes.patch("pods", SPACE, pod["metadata"]["name"], body))
+
+    def _delete_group(self) -> None:
+        if group := self._any("podgroups"):
+            name = group["metadata"]["name"]
+            self._do("unprotect", writes.patch("podgroups", SPACE, name, {"metadata": {"finalizers": None}}))
+            self._do("delete", writes.delete("podgroups", SPACE, name))
+
+    def _bring_group_back(self) -> None:
+        """A group that pods name and that does not exist is made (again)."""
+        there = {group["metadata"]["name"] for group in self._list("podgroups")}
+        named = {pod["spec"].get("schedulingGroup", {}).get("podGroupName"): pod for pod in self._list("pods")}
+        lost = sorted(name for name in named if name and name not in there)
+        if lost:
+            name = self.random.choice(lost)
+            minimum = self.random.choice((None, 1, 2, 3))
+            self._create(gang_manifest(name, minimum, priority=named[name]["spec"].get("priority", 0)))
+
+    def _add_node(self) -> None:
+        """Nodes of one name are alike in size, so that one that comes back does not find too many pods."""
+        number = self.random.randrange(8)
+        size = Random(number)
+        tainted = self.random.random() < 0.15
+        self._create(
+            node_manifest(
+                f"n{number}",
+                cpu=str(size.randint(4, 12)),
+                memory="64Gi",
+                gpus=size.choice((0, 2, 4, 8)),
+                labels={"zone": size.choice("ab")},
+                taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}] if tainted else (),
+            )
+        )
+
+    def _delete_node(self) -> None:
+        if node := self._any("nodes"):
+            self._do("delete", writes.delete("nodes", "", node["metadata"]["name"]))
+
+    def _change_node(self) -> None:
+        if node := self._any("nodes"):
+            body = self.random.choice(
+                (
+                    {"spec": {"unschedulable": True}},
+                    {"spec": {"unschedulable": None}},
+                    {"spec": {"unschedulable": None, "taints": None}},
+                    {"spec": {"taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]}},
+                    {"metadata": {"labels": {"zone": self.random.choice("ab")}}},
+                    {"metadata": {"labels": {"irrelevant": str(self._number())}}},
+                )
+            )
+            self._do(f"change {body}", writes.patch("nodes", "", node["metadata"]["name"], body))
+
+    def _restart(self) -> None:
+        self.history.append("restart the scheduler")
+        self.world.restart()
+
+    def _pause(self) -> None:
+        self.history.append("pause or resume the scheduler")
+        if self.world.paused:
+            self.world.resume()
+        else:
+            self.world.pause()
+
+    def _break_watches(self) -> None:
+        """The server forgets its history: watches that lag behind expire."""
+        self.history.append("compact")
+        self.world.server.compact()
+
+    def _pass_time(self) -> None:
+        us = self.random.choice((1, 5, 20, 90)) * SECOND
+        self.history.append(f"{us // SECOND} s pass")
+        self.world.advance(us)
+
+    def _pod(self, name: str, group: str | None, priority: int) -> dict[str, Any]:
+        pick = self.random
+        spec: dict[str, Any] = {"priority": priority}
+        if pick.random() < 0.15:
+            spec["nodeSelector"] = {"zone": pick.choice("ab")}
+        if pick.random() < 0.2:
+            spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+        return pod_manifest(
+            name,
+            namespace=SPACE,
+            cpu=str(pick.randint(1, 4)),
+            memory="1Gi",
+            gpus=pick.choice((0, 0, 1, 2)),
+            group=group,
+            gates=(GATE,) if pick.random() < 0.1 else (),
+            ports=(8080,) if pick.random() < 0.1 else (),
+            **spec,
+        )
+
+    # -- the checks
+
+    def _judge(self, asked: Decide, decision: Decision) -> None:
+        self.wrong += invariants.unsound(asked, decision)
+        self.wrong += invariants.missed(asked, decision)
+
+    def _check(self) -> None:
+        """Lets the world heal, then looks whether everything that must hold does."""
+        self.world.faults.rates = CALM
+        if self.world.paused:
+            self.world.resume()
+        self.world.advance(HEALING)
+        self.world.quiesce()
+        state = invariants.read(self.world.server, self.world.now)
+        self.wrong += invariants.overcommitted(state)
+        self.wrong += invariants.waiting_in_vain(state)
+        self.wrong += invariants.differs_from_rebuilt(
+            self.world.machine(), self.world.makers["scheduler"], self.world.server, self.world.now
+        )
+        self.wrong += self._restlessness(state)
+        if self.wrong:
+            raise Broken(self._story(*dict.fromkeys(self.wrong)))
+        self.world.faults.rates = self.rates
+
+    def _restlessness(self, state: invariants.State) -> list[str]:
+        """In four quiet minutes nothing is decided but one safety retry for each entry that waits (M4)."""
+        before = len(self.world.decisions)
+        self.world.advance(4 * MINUTE)
+        waiting = sum(not pod["spec"].get("nodeName") for pod in state.pods)
+        decided = len(self.world.decisions) - before
+        return [f"{decided} decisions in four quiet minutes for {waiting} waiting pods"] if decided > waiting else []
+
+    def _story(self, *sentences: str) -> str:
+        return "\n".join((*self.history, f"seed {self.seed} is broken:", *sentences))
+
+    # -- the user's hands
+
+    def _number(self) -> int:
+        self._made += 1
+        return self._made
+
+    def _create(self, manifest: Json) -> None:
+        self.world.tick(SECOND)
+        self._do("create", writes.create(manifest), name=manifest["metadata"]["name"])
+
+    def _do(self, what: str, request: Request, name: str = "") -> None:
+        response = self.world.call(request)
+        self.history.append(f"{what} {request.path} {name} -> {response.status}")
+
+    def _list(self, resource: str) -> Sequence[Json]:
+        response = self.world.call(writes.list_all(resource))
+        assert isinstance(response, Response) and response.ok, response
+        items: Sequence[Json] = response.body["items"]
+        return items
+
+    def _any(self, resource: str, which: Callable[[Json], bool] = lambda item: True) -> Json | None:
+        found = [item for item in self._list(resource) if which(item) and "deletionTimestamp" not in item["metadata"]]
+        return self.random.choice(sorted(found, key=lambda item: item["metadata"]["name"])) if found else None

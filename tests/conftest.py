@@ -1,0 +1,30 @@
+"""Options of the whole suite: `--soak` runs every random seed, `--seed N` runs only that one."""
+
+from __future__ import annotations
+
+import pytest
+
+SEEDS = 2_000
+QUICK = SEEDS // 50
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help=f"run all {SEEDS} random runs instead of {QUICK}")
+    parser.addoption("--seed", type=int, help="run the random runs with this seed only")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" not in metafunc.fixturenames:
+        return
+    chosen, soak = metafunc.config.getoption("--seed"), metafunc.config.getoption("--soak")
+    seeds = [chosen] if chosen is not None else range(SEEDS if soak else QUICK)
+    marks = [pytest.mark.soak] if soak else []
+    metafunc.parametrize("seed", [pytest.param(seed, marks=marks) for seed in seeds])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--soak"):
+        return
+    for item in items:
+        if item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.skip(reason="runs with --soak"))
