@@ -102,6 +102,8 @@ class Cache:
         self.pods[record.key] = record
         if record.phase is not Phase.PENDING or record.terminating:
             self.assumed.pop(record.uid, None)
+        else:
+            self.rooms.know(record.cls.requests)
         self._move(record.uid, before, self._holding(record))
         self._join(record)
         self._nominate(old, record)
@@ -229,7 +231,9 @@ class Cache:
         if record.group is None:
             return
         group = Key(record.key.namespace, record.group)
-        members = self.members[group]
+        members = self.members.get(group)
+        if members is None:
+            return
         if members.pending.pop(record.key, None) is not None:
             members.gated.pop(record.key, None)
             members.unsupported.pop(record.key, None)
@@ -241,14 +245,12 @@ class Cache:
 
     def _join(self, record: PodRecord) -> None:
         """Puts the record among its group's members where it belongs."""
-        if record.group is None:
+        if record.group is None or record.terminating or record.phase is Phase.FAILED:
             return
         group = Key(record.key.namespace, record.group)
         members = self.members.get(group)
         if members is None:
             members = self.members[group] = Members()
-        if record.terminating or record.phase is Phase.FAILED:
-            return
         if record.phase is Phase.SUCCEEDED:
             members.succeeded.add(record.key)
         elif record.phase is Phase.BOUND or record.uid in self.assumed:

@@ -48,6 +48,7 @@ class Rooms:
         self._ports: dict[HostPort, dict[str, int]] = {}
         self._ports_seen: Mapping[HostPort, Mapping[str, int]] | None = {}
         self._vectors: dict[Amounts, np.ndarray] = {}
+        self._rows: dict[Amounts, tuple[tuple[int, int], ...]] = {}
 
     # -- nodes
 
@@ -140,9 +141,12 @@ class Rooms:
         return (self._axis.vector(self.records[node].allocatable) - self._sum(node)).tolist()  # type: ignore[no-any-return]
 
     def rows(self, wanted: Amounts) -> tuple[tuple[int, int], ...]:
-        """(row, amount) pairs."""
-        self._know(wanted)
-        return tuple((self._axis.row[name], amount) for name, amount in wanted)
+        """(row, amount) pairs; a row keeps its meaning."""
+        known = self._rows.get(wanted)
+        if known is None:
+            self._know(wanted)
+            known = self._rows[wanted] = tuple((self._axis.row[name], amount) for name, amount in wanted)
+        return known
 
     def know(self, wanted: Amounts) -> None:
         """Makes sure that every resource named here has a row: heads may only ask for resources on the axis."""

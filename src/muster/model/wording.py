@@ -1,0 +1,208 @@
+"""The only module that makes English of a Diagnosis: condition and event messages, and the one-sentence verdict.
+
+Messages keep the shapes that Kubernetes users and tools know (statements 31, 32, 65); the verdict is Muster's own (M14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
+from muster.model.keys import Key
+from muster.model.records import EntryKind
+
+PLACEMENTS = "0/1 placements are available, first placement status: "
+"""What precedes the message of a group that could not be placed, with topology-aware scheduling on (statement 65)."""
+NO_NODES = "no nodes available to schedule pods"
+NOTHING_PLACED = "no pods were schedulable"
+
+_PRE = "all pods in a single pod group should have the same "
+_MISMATCH: Mapping[Reason, str] = {
+    Reason.SCHEDULER_NAME_MISMATCH: _PRE + ".spec.schedulerName set",
+    Reason.PRIORITY_MISMATCH: _PRE + "priority as the pod group's priority",
+    Reason.PREEMPTION_POLICY_MISMATCH: _PRE + "preemption policy",
+}
+
+
+# --- messages in the shape of Kubernetes ---------------------------------------------------------------------------
+
+
+def nodes_message(verdict: PodVerdict) -> str:
+    """`0/3 nodes are available: 1 node(s) had untolerated taint {dedicated: red}, 2 Insufficient cpu.`"""
+    if not verdict.nodes:
+        return NO_NODES
+    counts: dict[str, int] = {}
+    for rejection in verdict.rejections:
+        text = node_reason(rejection)
+        counts[text] = counts.get(text, 0) + rejection.nodes
+    reasons = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+    return f"0/{verdict.nodes} nodes are available: {reasons}."
+
+
+def node_reason(rejection: Rejection) -> str:
+    """Why nodes said no, without their number."""
+    return _NODE_REASONS[rejection.reason](rejection.detail)
+
+
+def _taint(detail: str) -> str:
+    """`key=value:effect` as `{key: value}`; only the key is sure to be there."""
+    key, _, value = detail.rpartition(":")[0].partition("=") if ":" in detail else detail.partition("=")
+    return f"node(s) had untolerated taint {{{key}: {value}}}" if detail else "node(s) had untolerated taints"
+
+
+_NODE_REASONS: Mapping[Reason, Callable[[str], str]] = {
+    Reason.NODE_UNSCHEDULABLE: lambda _: "node(s) were unschedulable",
+    Reason.NODE_TAINTED: _taint,
+    Reason.NODE_SELECTOR: lambda _: "node(s) didn't match Pod's node affinity/selector",
+    Reason.HOST_PORTS: lambda _: "node(s) didn't have free ports for the requested pod ports",
+    Reason.INSUFFICIENT: lambda detail: "Too many pods" if detail == "pods" else f"Insufficient {detail}",
+    Reason.NOMINATED_AWAY: lambda _: "node(s) had their room held for a nominated pod",
+    Reason.TAKEN_BY_MEMBERS: lambda _: "node(s) had their room taken by other members of the group",
+}
+
+
+def group_message(diagnosis: Diagnosis, *, placements: bool = False) -> str:
+    """What the group's own condition says; `placements`: with topology-aware scheduling on (statement 65)."""
+    if diagnosis.verdict is Verdict.SCHEDULED:
+        return ""
+    if diagnosis.verdict is Verdict.WAITING:
+        return "; ".join(hold_message(diagnosis, rejection) for rejection in diagnosis.rejections)
+    if diagnosis.verdict is Verdict.ERROR:
+        return error_message(diagnosis)
+    return (PLACEMENTS if placements else "") + _minimum_message(diagnosis)
+
+
+def _minimum_message(diagnosis: Diagnosis) -> str:
+    there = diagnosis.running + diagnosis.succeeded + diagnosis.placed
+    if there >= diagnosis.min_count and not diagnosis.placed:
+        return NOTHING_PLACED
+    left = diagnosis.pending - diagnosis.placed
+    message = f"minCount ({diagnosis.min_count}) cannot be satisfied: {there} scheduled, {left} remaining"
+    return message if diagnosis.proven else f"{message} (search stopped; not proven impossible)"
+
+
+def pod_message(diagnosis: Diagnosis, pod: Key, *, placements: bool = False) -> str:
+    """What the PodScheduled condition of one pod of the entry says (statement 62)."""
+    if diagnosis.verdict is Verdict.UNSCHEDULABLE or diagnosis.verdict is Verdict.SCHEDULED:
+        own = diagnosis.pods.get(pod)
+        if own is not None and (own.rejections or not own.nodes):
+            return nodes_message(own)
+        if diagnosis.entry.kind is EntryKind.POD:
+            return nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes))
+    return group_message(diagnosis, placements=placements)
+
+
+def hold_message(diagnosis: Diagnosis, rejection: Rejection) -> str:
+    """Why an entry is kept aside (M6), for conditions and events."""
+    present = diagnosis.running + diagnosis.succeeded + diagnosis.pending
+    match rejection.reason:
+        case Reason.MEMBERS_MISSING:
+            return f"{present} of {diagnosis.min_count} members exist"
+        case Reason.GATED if diagnosis.entry.kind is EntryKind.POD_GROUP:
+            return f'scheduling gate "{rejection.detail}" of pod {diagnosis.names[0]} holds the group'
+        case Reason.GATED:
+            return "Scheduling is blocked due to non-empty scheduling gates"
+        case Reason.GROUP_MISSING:
+            return f'PodGroup "{rejection.detail}" does not exist'
+        case Reason.PARENT_MISSING:
+            return f'parent composite pod group "{rejection.detail}" cannot be used: composite groups are not built yet'
+        case _:
+            return f"{rejection.detail} cannot be honoured by this version yet"
+
+
+def error_message(diagnosis: Diagnosis) -> str:
+    """What went wrong before or after any placement."""
+    first = diagnosis.rejections[0] if diagnosis.rejections else Rejection(Reason.DECISION_FAILED, 0, "unknown")
+    if first.reason in _MISMATCH:
+        values = " and ".join(repr(name) for name in diagnosis.names)
+        return _MISMATCH[first.reason] + (f", found {values}" if values else "")
+    if first.reason is Reason.BINDING_REFUSED:
+        return f"binding rejected: {first.detail}"
+    return f"the decision failed: {first.detail}"
+
+
+# --- the verdict ---------------------------------------------------------------------------------------------------
+
+
+def verdict(diagnosis: Diagnosis) -> str:
+    """One sentence: why it waits, how much it lacks, where it is nearest, and what would change that."""
+    subject = f"{diagnosis.entry.kind.value} {diagnosis.entry.key}"
+    if diagnosis.verdict is Verdict.SCHEDULED:
+        left = diagnosis.pending - diagnosis.placed
+        head = f"{subject} runs, and {_count(left, 'further member')} {_waits(left)}: {_why(diagnosis)}"
+    else:
+        head = f"{subject} waits: {_why(diagnosis)}"
+    return head + _nearest(diagnosis.shortfall) + _remedies(diagnosis.remedies) + "."
+
+
+def _why(diagnosis: Diagnosis) -> str:
+    if diagnosis.verdict is Verdict.WAITING:
+        return " and ".join(hold_message(diagnosis, rejection) for rejection in diagnosis.rejections)
+    if diagnosis.verdict is Verdict.ERROR:
+        return error_message(diagnosis)
+    where = nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes)).rstrip(".")
+    if diagnosis.entry.kind is EntryKind.POD or diagnosis.verdict is Verdict.SCHEDULED:
+        return where
+    return f"{_lack(diagnosis)} ({where})" if diagnosis.rejections or not diagnosis.nodes else _lack(diagnosis)
+
+
+def _lack(diagnosis: Diagnosis) -> str:
+    there = diagnosis.running + diagnosis.succeeded
+    lacking = diagnosis.min_count - there - diagnosis.placed
+    if lacking <= 0:
+        return f"none of its {_count(diagnosis.pending, 'pending member')} can be placed"
+    running = f"{there} run or are done, " if there else ""
+    doubt = "" if diagnosis.proven else "; the search stopped early, so this is not proven impossible"
+    return (
+        f"it needs {_count(diagnosis.min_count, 'member')} at once, {running}{diagnosis.placed} can be placed, "
+        f"{lacking} short{doubt}"
+    )
+
+
+def _nearest(shortfall: Shortfall | None) -> str:
+    if shortfall is None or shortfall.lacking <= 0:
+        return ""
+    where = f"nearest on {shortfall.where}, which" if shortfall.where else "the cluster"
+    return f"; {where} lacks {format_amount(shortfall.resource, shortfall.lacking)} {shortfall.resource}"
+
+
+def _remedies(remedies: Iterable[Remedy]) -> str:
+    told = [remedy_phrase(remedy) for remedy in remedies]
+    return f"; to change that, {', or '.join(told)}" if told else ""
+
+
+def remedy_phrase(remedy: Remedy) -> str:
+    """A change that would help, as an order: `add 3 nodes like n1`."""
+    return _REMEDIES[remedy.action](remedy)
+
+
+_REMEDIES: Mapping[str, Callable[[Remedy], str]] = {
+    "add-members": lambda r: f"create {_count(r.amount, 'more member')}",
+    "lower-min-count": lambda r: f"lower minCount to {r.amount}",
+    "free": lambda r: f"free {format_amount(r.detail, r.amount)} {r.detail}",
+    "add-nodes": lambda r: f"add {_count(r.amount, 'node')}" + (f" like {r.detail}" if r.detail else ""),
+    "uncordon": lambda r: f"uncordon {_count(r.amount, 'node')}",
+    "tolerate": lambda r: f"tolerate the taint {r.detail}",
+    "remove-gate": lambda r: f'remove the scheduling gate "{r.detail}"',
+    "create-group": lambda r: f'create the PodGroup "{r.detail}"',
+    "match-priority": lambda r: "give its pods and the group the same priority",
+}
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """Cores for cpu, Ki to Ti for bytes where it comes out even, else the plain number."""
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for shift, suffix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
+            if amount and amount % (1 << shift) == 0:
+                return f"{amount >> shift}{suffix}"
+    return str(amount)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _waits(number: int) -> str:
+    return "waits" if number == 1 else "wait"
