@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muster.api.instant import SECOND, Instant
-from muster.api.gates import FeatureGates
+from muster.api.instant import Instant
 from muster.api.machine import Effect, Event
 
 

@@ -14,7 +14,7 @@ GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A fleet: `zones` x `racks` per zone x `nodes` per rack, each with `gpus` accelerators, `cpu`, `memory`, `pods`."""
+    """`zones` x `racks` per zone x `nodes` per rack, each node with `gpus` accelerators, `cpu`, `memory`, `pods`."""
 
     zones: int = 1
     racks: int = 1

@@ -1,0 +1,26 @@
+"""For authors of controllers: a workload as you see it -> Workload, PodGroups, CompositePodGroups."""
+
+from muster.workloadbuilder.build import Builder
+from muster.workloadbuilder.items import (
+    BuildOptions,
+    SchedulingConfig,
+    UserBlock,
+    WorkloadInput,
+    WorkloadItem,
+    default_min_count,
+)
+from muster.workloadbuilder.materialize import BuildError
+from muster.workloadbuilder.names import pod_group_name, workload_name
+
+__all__ = [
+    "BuildError",
+    "BuildOptions",
+    "Builder",
+    "SchedulingConfig",
+    "UserBlock",
+    "WorkloadInput",
+    "WorkloadItem",
+    "default_min_count",
+    "pod_group_name",
+    "workload_name",
+]

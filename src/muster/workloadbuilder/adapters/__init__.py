@@ -1,0 +1,1 @@
+"""How the workloads of known controllers look to the builder."""
