@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from hypothesis import strategies as st
+try:
+    from hypothesis import strategies as st
+except ImportError as missing:
+    raise ImportError("muster.testing.strategies needs hypothesis: pip install hypothesis") from missing
 
 from muster.model.records import (
     GroupRecord,
