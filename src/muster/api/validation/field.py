@@ -20,6 +20,8 @@ class Type:
     TOO_MANY = "TooMany"
     TOO_LONG = "TooLong"
     NOT_SUPPORTED = "NotSupported"
+    INTERNAL = "Internal"
+    """A wrong use by a program, not by a person (B17)."""
 
 
 _PHRASE = {
@@ -30,6 +32,7 @@ _PHRASE = {
     Type.TOO_MANY: "Too many",
     Type.TOO_LONG: "Too long",
     Type.NOT_SUPPORTED: "Unsupported value",
+    Type.INTERNAL: "Internal error",
 }
 _SHOWS_VALUE = {Type.INVALID, Type.DUPLICATE, Type.NOT_SUPPORTED, Type.TOO_MANY}
 _LONGEST_VALUE = 200
