@@ -128,7 +128,7 @@ def _case(path: Path, raw: Mapping[str, Any]) -> Case:
     if raw["area"] not in AREAS:
         raise CaseError(f"{path}: unknown area {raw['area']!r}; known areas: {', '.join(AREAS)}")
     for key in ("since", "until"):
-        if raw.get(key) is not None and not (isinstance(raw[key], str) and _RELEASE.match(raw[key])):
+        if raw.get(key) is not None and not (is_release(raw[key])):
             raise CaseError(f'{path}: {key}: want a quoted release such as "1.38", not {raw[key]!r}')
     for key in ("needs", "gates", "levels"):
         if not _is_texts(raw.get(key, [])):
@@ -167,6 +167,11 @@ def _steps(path: Path, raw: Any) -> tuple[tuple[str, Any], ...]:
             raise CaseError(f"{path}: step {number}: unknown action {action!r}; known actions: {', '.join(ACTIONS)}")
         steps.append((action, argument))
     return tuple(steps)
+
+
+def is_release(value: Any) -> bool:
+    """Whether this is text such as `1.37`."""
+    return isinstance(value, str) and _RELEASE.match(value) is not None
 
 
 def _is_texts(value: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from muster.conformance.building import build_differences
 from muster.conformance.capabilities import BUILT, missing
-from muster.conformance.cases import AREAS, Case, CaseError, find, load
+from muster.conformance.cases import AREAS, Case, CaseError, find, is_release, load
 from muster.conformance.drivers import Driver, SimDriver
 from muster.conformance.http import Server
 from muster.conformance.report import Outcome, Result
@@ -28,6 +28,8 @@ def select(
     Raises:
         CaseError: a path, a file, the area or a need is wrong.
     """
+    if not is_release(target):
+        raise CaseError(f"unknown target {target!r}; want a release such as 1.37")
     if area is not None and area not in AREAS:
         raise CaseError(f"unknown area {area!r}; known areas: {', '.join(AREAS)}")
     for need in needs or ():
