@@ -4,15 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from muster.engine.entry import decide_entry
+from muster.engine.holds import Holds
 from muster.engine.profile import Profile
+from muster.engine.trial import Trial
 from muster.engine.work import Work
 from muster.model.decision import Decision
-from muster.model.records import QueueEntry
+from muster.model.diagnosis import Diagnosis
+from muster.model.plan import Plan
+from muster.model.records import PodClass, QueueEntry
 from muster.model.snapshot import Snapshot
+
+NO_BUDGET_GIVEN = Work()
 
 
 def decide(
-    snapshot: Snapshot, heads: Sequence[QueueEntry], profile: Profile, *, now: int, budget: Work | None = None
+    snapshot: Snapshot,
+    heads: Sequence[QueueEntry],
+    profile: Profile,
+    *,
+    now: int,
+    budget: Work = NO_BUDGET_GIVEN,
 ) -> Decision:
-    """Decides the heads in the given order, each with the earlier ones in place."""
-    raise RuntimeError("being written")
+    """Decides the heads in the given order, each with the earlier ones in place, on one ledger.
+
+    A plan binds all of a group's minimum or nothing. Nothing given is changed, and the same arguments give the same
+    decision. `now` (microseconds) is for policies that depend on the time; none of the built-in ones does.
+    """
+    del now
+    trial = Trial(snapshot, profile, _classes(snapshot, heads))
+    holds = Holds(trial)
+    plans: list[Plan] = []
+    diagnoses: list[Diagnosis] = []
+    work = 0
+    for entry in heads:
+        holds.enter(entry)
+        one = decide_entry(trial, holds, entry, budget)
+        holds.leave(one.plan)
+        plans.append(one.plan)
+        diagnoses.append(one.diagnosis)
+        work += one.work
+    return Decision(snapshot.revision, tuple(plans), tuple(diagnoses), work)
+
+
+def _classes(snapshot: Snapshot, heads: Sequence[QueueEntry]) -> list[PodClass]:
+    """Every class that can take room in this decision."""
+    classes = {id(pod.cls): pod.cls for entry in heads for pod in entry.pods}
+    classes.update((id(nomination.cls), nomination.cls) for nomination in snapshot.nominations)
+    return list(classes.values())

@@ -1,0 +1,107 @@
+"""One head of the queue: checks, placement, and what comes of it as a plan and a diagnosis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine.explain import Failure, explain, no_nodes, refused, scheduled
+from muster.engine.gang import Placed, place_group
+from muster.engine.holds import Holds
+from muster.engine.members import Members, disagreement, members_by_class
+from muster.engine.trial import Trial
+from muster.engine.work import Work
+from muster.model.diagnosis import Diagnosis
+from muster.model.plan import Bind, Plan
+from muster.model.records import PodRecord, QueueEntry
+
+
+class Decided(NamedTuple):
+    """What came of one head; its placements, if it has any, are on the ledger."""
+
+    plan: Plan
+    diagnosis: Diagnosis
+    work: int = 0
+
+
+def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> Decided:
+    """Decides one head against the ledger. On failure the ledger is as before."""
+    revision = trial.snapshot.revision
+    nothing = Plan(revision)
+    if not entry.pods:
+        return Decided(nothing, scheduled(entry, revision))
+    clash = disagreement(entry)
+    if clash is not None:
+        return Decided(nothing, refused(entry, revision, *clash))
+    if not len(trial.snapshot.nodes):
+        return Decided(nothing, no_nodes(entry, revision))
+    start = trial.ledger.checkpoint()
+    members = members_by_class(trial, entry.pods)
+    placed = place_group(trial, members, entry.needed, budget.for_attempt(entry.attempts))
+    if placed.enough and placed.total == len(entry.pods):
+        diagnosis = scheduled(entry, revision)
+    else:
+        diagnosis = explain(trial, holds, entry, Failure(members, placed, start))
+    if not placed.enough:
+        trial.ledger.rollback(start)
+        return Decided(nothing, diagnosis, placed.work)
+    return Decided(_plan(trial, members, placed, start), diagnosis, placed.work)
+
+
+def _plan(trial: Trial, members: Sequence[Members], placed: Placed, start: int) -> Plan:
+    nodes = trial.snapshot.nodes
+    where: dict[int, list[int]] = {some.cls: [] for some in members}
+    for cls, node, count in trial.ledger.since(start):
+        if isinstance(node, int):
+            where[cls] += [node] * int(count)
+        else:
+            where[cls] += np.repeat(node, count).tolist()
+    steps: list[tuple[int, Bind]] = []
+    touched: dict[int, None] = {}
+    for some, count in zip(members, placed.counts, strict=True):
+        spots = sorted(where[some.cls])
+        touched.update(dict.fromkeys(spots))
+        chosen = some.pods if count == len(some) else some.pods[:count]
+        names = _match(chosen, [nodes.names[n] for n in spots])
+        binds = [Bind(pod.key, pod.uid, name) for pod, name in zip(chosen, names, strict=True)]
+        if len(members) == 1:
+            return Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched))
+        steps += zip(some.places, binds, strict=False)
+    steps.sort(key=lambda step: step[0])
+    return Plan(trial.snapshot.revision, tuple(bind for _, bind in steps), _generations(trial, touched))
+
+
+def _generations(trial: Trial, touched: dict[int, None]) -> dict[str, int]:
+    names, generations = trial.snapshot.nodes.names, trial.snapshot.generations
+    return {names[n]: generations.item(n) for n in touched}
+
+
+def _match(pods: Sequence[PodRecord], names: list[str]) -> list[str]:
+    """Which of alike pods goes to which of the nodes: its nominated one if it is among them, else by rank."""
+    if len(pods) == 1:
+        return names
+    if any(pod.nominated_node is not None for pod in pods):
+        return _match_nominated(pods, names)
+    if all(pod.rank is not None for pod in pods):
+        by_rank = sorted(range(len(pods)), key=lambda i: (pods[i].rank or 0, i))
+        placed = [""] * len(pods)
+        for i, name in zip(by_rank, names, strict=True):
+            placed[i] = name
+        return placed
+    return names
+
+
+def _match_nominated(pods: Sequence[PodRecord], names: list[str]) -> list[str]:
+    free = Counter(names)
+    kept: list[str | None] = []
+    for pod in pods:
+        wish = pod.nominated_node
+        fits = wish is not None and free[wish] > 0
+        kept.append(wish if fits else None)
+        if wish is not None and fits:
+            free[wish] -= 1
+    rest = iter(free.elements())
+    return [name if name is not None else next(rest) for name in kept]

@@ -1,0 +1,207 @@
+"""Why an entry, or some of its members, found no node: counted over nodes, with what is lacking and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine.feasibility import static_rejections
+from muster.engine.gang import Placed
+from muster.engine.holds import Holds
+from muster.engine.members import Members
+from muster.engine.remedies import remedies
+from muster.engine.trial import Trial
+from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
+from muster.model.keys import Key
+from muster.model.records import QueueEntry
+
+HAD_A_NODE = ()
+"""Rejections of a member that could be placed, but whose group is short of its minimum."""
+
+
+class Failure(NamedTuple):
+    """A placement that leaves members out; it is still on the ledger, above the checkpoint `start`."""
+
+    members: Sequence[Members]
+    placed: Placed
+    start: int
+
+
+def scheduled(entry: QueueEntry, revision: int) -> Diagnosis:
+    """Every pending member has a node."""
+    return _diagnosis(entry, revision, Verdict.SCHEDULED, len(entry.pods))
+
+
+def refused(entry: QueueEntry, revision: int, reason: Reason, values: tuple[str, str]) -> Diagnosis:
+    """Nothing was tried, since members or group disagree; `values` are the two that do (statements 31, 32)."""
+    rejections = (Rejection(reason, 0),)
+    pods = dict.fromkeys((pod.key for pod in entry.pods), PodVerdict(rejections))
+    helps = (Remedy("match-priority"),) if reason is Reason.PRIORITY_MISMATCH else ()
+    return _diagnosis(entry, revision, Verdict.ERROR, 0, rejections, pods, remedies=helps, names=values)
+
+
+def no_nodes(entry: QueueEntry, revision: int) -> Diagnosis:
+    """The cluster is empty."""
+    rejections = (Rejection(Reason.NO_NODES, 0),)
+    pods = dict.fromkeys((pod.key for pod in entry.pods), PodVerdict(rejections))
+    return _diagnosis(entry, revision, Verdict.UNSCHEDULABLE, 0, rejections, pods, remedies=(Remedy("add-nodes", 1),))
+
+
+def _diagnosis(
+    entry: QueueEntry,
+    revision: int,
+    verdict: Verdict,
+    placed: int,
+    rejections: tuple[Rejection, ...] = (),
+    pods: dict[Key, PodVerdict] | None = None,
+    shortfall: Shortfall | None = None,
+    remedies: tuple[Remedy, ...] = (),
+    proven: bool = True,
+    nodes: int = 0,
+    names: tuple[str, ...] = (),
+) -> Diagnosis:
+    return Diagnosis(
+        entry.key,
+        entry.uid,
+        verdict,
+        revision,
+        entry.group.min_count if entry.group else 1,
+        entry.running,
+        entry.succeeded,
+        len(entry.pods),
+        placed,
+        rejections,
+        pods or {},
+        shortfall,
+        remedies,
+        proven,
+        nodes,
+        names,
+    )
+
+
+def explain(trial: Trial, holds: Holds, entry: QueueEntry, failure: Failure) -> Diagnosis:
+    """What stands in the way, with as many members placed as could be."""
+    members, placed, start = failure
+    count = len(trial.snapshot.nodes)
+    verdicts: dict[Key, PodVerdict] = {}
+    lucky = PodVerdict(HAD_A_NODE, count)
+    first: tuple[int, PodVerdict] | None = None
+    for i, (some, number) in enumerate(zip(members, placed.counts, strict=True)):
+        if not placed.enough:
+            verdicts.update(dict.fromkeys((pod.key for pod in some.pods[:number]), lucky))
+        if number < len(some):
+            verdict = class_verdict(trial, holds, some.cls, start)
+            verdicts.update(dict.fromkeys((pod.key for pod in some.pods[number:]), verdict))
+            if first is None or some.places[number] < members[first[0]].places[placed.counts[first[0]]]:
+                first = (i, verdict)
+    missing = max(entry.needed - placed.total, 0)
+    shortfall: Shortfall | None = None
+    helps: tuple[Remedy, ...] = ()
+    if first is not None:
+        shortfall = lacking(trial, members[first[0]].cls, max(missing, 1))
+        if missing:
+            helps = remedies(trial, entry, members, placed, missing, shortfall)
+    return _diagnosis(
+        entry,
+        trial.snapshot.revision,
+        Verdict.SCHEDULED if placed.enough else Verdict.UNSCHEDULABLE,
+        placed.total,
+        first[1].rejections if first else (),
+        verdicts,
+        shortfall,
+        helps,
+        placed.proven,
+        count,
+    )
+
+
+def class_verdict(trial: Trial, holds: Holds, cls: int, start: int) -> PodVerdict:
+    """Why no further pod of the class finds a node; alike pods share it while the ledger stands still."""
+    version = len(trial.ledger.touched)
+    known = trial.verdicts.get(cls)
+    if known is not None and known[0] == version:
+        return known[1]
+    nodes = trial.snapshot.nodes
+    static = [Rejection(*found) for found in _static(trial, cls)]
+    verdict = PodVerdict((*static, *_counted(trial, holds, cls, start)), len(nodes))
+    trial.verdicts[cls] = (version, verdict)
+    return verdict
+
+
+def _static(trial: Trial, cls: int) -> list[tuple[Reason, int, str]]:
+    found = static_rejections(trial.snapshot.nodes, trial.classes[cls], trial.profile)
+    return [(reason, nodes, detail) for reason, detail, nodes in found]
+
+
+def _counted(trial: Trial, holds: Holds, cls: int, start: int) -> list[Rejection]:
+    """Rejections by counted limits: for what others hold, for what is nominated, for what fellow members took."""
+    ledger, passes = trial.ledger, trial.state(cls).feasible.passes
+    without_members = ledger.used
+    for taken, nodes, counts in ledger.since(start):
+        if without_members is ledger.used:
+            without_members = ledger.used.copy()
+        # A checkpoint's placements name distinct nodes each, so that plain subtraction is enough.
+        without_members[:, nodes] -= np.multiply.outer(ledger.amounts[taken], counts)
+    held = holds.held()
+    without_held = without_members if held is None else without_members - held
+    open_nodes = passes
+    found: list[Rejection] = []
+    for used, reason in (
+        (without_held, None),
+        (without_members, Reason.NOMINATED_AWAY),
+        (ledger.used, Reason.TAKEN_BY_MEMBERS),
+    ):
+        blocked, rejections = _short(trial, cls, used, open_nodes, reason)
+        open_nodes = open_nodes & ~blocked
+        found += rejections
+        if not open_nodes.any():
+            break
+    return found
+
+
+def _short(
+    trial: Trial, cls: int, used: np.ndarray, among: np.ndarray, reason: Reason | None
+) -> tuple[np.ndarray, list[Rejection]]:
+    """bool[N] of the nodes among these that are short of anything, and their counts by what they are short of.
+
+    A node short of several resources counts under each; of ports, or of resources after ports, under the first.
+    """
+    ledger = trial.ledger
+    blocked = np.zeros(len(among), dtype=bool)
+    before = blocked
+    owner: Reason | None = None
+    found: list[Rejection] = []
+    for row in np.flatnonzero(ledger.amounts[cls]).tolist():
+        if trial.owners[row] is not owner:
+            owner, before = trial.owners[row], blocked.copy()
+        short = among & (ledger.capacity[row] - used[row] < ledger.amounts[cls, row])
+        short &= ~(before if owner is Reason.INSUFFICIENT else blocked)
+        count = int(np.count_nonzero(short))
+        if count:
+            found.append(Rejection(reason or owner, count, trial.details[row]))
+            blocked |= short
+    return blocked, found
+
+
+def lacking(trial: Trial, cls: int, missing: int) -> Shortfall | None:
+    """What the nearest usable node lacks for one more pod; for several, what they ask of what is short there."""
+    ledger = trial.ledger
+    usable = np.flatnonzero(trial.state(cls).feasible.passes)
+    rows = np.flatnonzero(ledger.amounts[cls])
+    if not len(usable) or not len(rows):
+        return None
+    asked = ledger.amounts[cls, rows][:, None]
+    lack = np.maximum(asked - (ledger.capacity[np.ix_(rows, usable)] - ledger.used[np.ix_(rows, usable)]), 0)
+    share = lack * 1000 // asked
+    total = share.sum(axis=0)
+    nearest = int(total.argmin())
+    if total[nearest] == 0:
+        return None
+    row = int(share[:, nearest].argmax())
+    name = trial.details[int(rows[row])]
+    if missing > 1:
+        return Shortfall(name, int(asked[row, 0]) * missing)
+    return Shortfall(name, int(lack[row, nearest]), trial.snapshot.nodes.names[int(usable[nearest])])

@@ -1,0 +1,82 @@
+"""Trial accounting: what would be used on every node if the placements so far were real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Placement(NamedTuple):
+    """`counts[i]` pods of class `cls` on node `nodes[i]`; nodes are distinct. Single ones are plain integers."""
+
+    cls: int
+    nodes: np.ndarray | int
+    counts: np.ndarray | int
+
+
+class Ledger:
+    """A private copy of the used amounts, and an integer log of who took what, replayed backwards to undo.
+
+    Rows are all counted limits, resources first in no particular order; columns are nodes. Feasibility is the caller's
+    business: a ledger counts whatever it is told.
+    """
+
+    __slots__ = ("_log", "amounts", "capacity", "touched", "used")
+
+    def __init__(self, capacity: np.ndarray, used: np.ndarray, amounts: np.ndarray) -> None:
+        self.capacity = capacity
+        """int64[rows, N], read only"""
+        self.used = np.array(used, dtype=np.int64, order="C")
+        """int64[rows, N]"""
+        self.amounts = amounts
+        """int64[C, rows]: what one pod of a class takes"""
+        self.touched: list[int] = []
+        """Every node whose usage changed, in order, repeats and undone changes included: readers keep an offset."""
+        self._log: list[Placement] = []
+
+    def place(self, cls: int, node: int, count: int = 1) -> None:
+        """`count` pods of a class go to one node."""
+        self.shift(cls, node, count)
+        self._log.append(Placement(cls, node, count))
+
+    def place_many(self, cls: int, nodes: np.ndarray, counts: np.ndarray) -> None:
+        """`counts[i]` pods of a class go to `nodes[i]`; the nodes are distinct."""
+        if len(nodes):
+            self._shift_many(cls, nodes, counts)
+            self._log.append(Placement(cls, nodes, counts))
+
+    def shift(self, cls: int, node: int, count: int) -> None:
+        """Adds (or, negative, takes away) room without a log entry: for room that is held for others."""
+        self.used[:, node] += self.amounts[cls] if count == 1 else self.amounts[cls] * count
+        self.touched.append(node)
+
+    def checkpoint(self) -> int:
+        return len(self._log)
+
+    def rollback(self, checkpoint: int) -> None:
+        """Undoes everything placed since."""
+        for cls, nodes, counts in reversed(self._log[checkpoint:]):
+            if isinstance(nodes, int):
+                self.shift(cls, nodes, -int(counts))
+            else:
+                self._shift_many(cls, nodes, -counts)
+        del self._log[checkpoint:]
+
+    def since(self, checkpoint: int) -> Iterator[Placement]:
+        """The placements since a checkpoint, oldest first."""
+        return iter(self._log[checkpoint:])
+
+    def replay(self, placements: Iterator[Placement] | list[Placement]) -> None:
+        """Places again what was undone."""
+        for cls, nodes, counts in placements:
+            if isinstance(nodes, int):
+                self.place(cls, nodes, int(counts))
+            else:
+                self.place_many(cls, nodes, np.asarray(counts))
+
+    def _shift_many(self, cls: int, nodes: np.ndarray, counts: np.ndarray | int) -> None:
+        for row in np.flatnonzero(self.amounts[cls]):
+            self.used[row, nodes] += self.amounts[cls, row] * counts
+        self.touched.extend(nodes.tolist())
