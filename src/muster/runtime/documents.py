@@ -25,12 +25,18 @@ class Document(NamedTuple):
     """File name and line of the document's first line: `jobs.yaml:12`."""
 
 
+_MERGE = "tag:yaml.org,2002:merge"
+"""The key `<<`: what it brings may be given again."""
+
+
 class _Loader(yaml.SafeLoader):
     """YAML 1.1 without its surprises: `on`, `no` and 2026-11-30 are text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: dict[Any, int] = {}
         for key_node, _ in node.value:
+            if key_node.tag == _MERGE:
+                continue
             key, mark = self.construct_object(key_node, deep=True), key_node.start_mark
             if not isinstance(key, str):
                 raise yaml.MarkedYAMLError(problem=f"key {key!r} must be text; put it in quotes", problem_mark=mark)

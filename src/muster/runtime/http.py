@@ -1,0 +1,199 @@
+"""The embedded API server over HTTP: loopback only, JSON only, watches as streams of lines."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from aiohttp import web
+
+from muster.api.calls import JSON, Request, Response
+from muster.apiserver import status
+from muster.apiserver.decode import MAX_BODY
+from muster.apiserver.watch import Watch, WatchEvent
+from muster.runtime.changes import Changes
+
+Handle = Callable[[Request], Response | Watch]
+
+LOOPBACK = "127.0.0.1"
+LONGEST_WATCH = 3_600
+"""Seconds after which a watch without timeoutSeconds ends, so that no stream is for ever."""
+BOOKMARK_EVERY = 60
+"""Seconds between bookmarks on a watch that asked for them."""
+CLOSE_WITHIN = 2.0
+"""Seconds that requests in flight get when the server stops."""
+EVENTS_PER_WRITE = 500
+
+
+def application(handle: Handle, changes: Changes, *, routes: Sequence[web.AbstractRouteDef] = ()) -> web.Application:
+    """An application that answers every path by `handle`, but for those of `routes`.
+
+    `handle` is called on the event loop's thread and must not block; `changes` must ring whenever the store moved on.
+    """
+    front = Front(handle, changes)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[_neighbours_only])
+    app.router.add_routes(routes)
+    app.router.add_route("*", "/{path:.*}", front.answer)
+    app.on_shutdown.append(front.close)
+    return app
+
+
+async def listen(app: web.Application, port: int, host: str = LOOPBACK) -> tuple[web.AppRunner, int]:
+    """Serves `app`; port 0 takes any that is free. Returns the runner, whose `cleanup` ends it, and the real port.
+
+    Raises:
+        ValueError: the address is not a loopback one.
+        OSError: the port is taken, or may not be used.
+    """
+    if not is_loopback(host):
+        raise ValueError(
+            f"refusing to listen on {host}: the embedded API server has no authentication; use {LOOPBACK} or ::1"
+        )
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSE_WITHIN)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as failure:
+        await runner.cleanup()
+        raise OSError(failure.errno, f"cannot listen on {host} port {port}: {failure.strerror}") from None
+    return runner, runner.addresses[0][1]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address means this machine and nothing else."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@web.middleware
+async def _neighbours_only(request: web.Request, handler: Any) -> web.StreamResponse:
+    """Refuses what a web page elsewhere could send through a browser on this machine."""
+    for address in (f"//{request.headers.get('Host', LOOPBACK)}", request.headers.get("Origin", "")):
+        try:
+            host = urlsplit(address).hostname
+        except ValueError:
+            host = ""
+        if (host is None and address) or (host is not None and not is_loopback(host)):
+            why = f"only requests to and from this machine are served (Host and Origin), not {address.strip('/')!r}"
+            return _response(status.Failure(403, "Forbidden", why).response)
+    answer: web.StreamResponse = await handler(request)
+    return answer
+
+
+class Front:
+    """Turns HTTP requests into calls, and answers into HTTP."""
+
+    def __init__(self, handle: Handle, changes: Changes) -> None:
+        self._handle = handle
+        self._changes = changes
+        self._watches: set[Watch] = set()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            response = _response(status.too_large(MAX_BODY).response)
+            response.force_close()
+            return response
+        except (web.RequestPayloadError, ValueError) as failure:
+            return _response(status.bad_request(f"the body cannot be read: {failure}").response)
+        made = self._handle(_call(request, body))
+        if isinstance(made, Watch):
+            return await self._stream(request, made)
+        return _response(made)
+
+    async def close(self, app: web.Application) -> None:
+        """Ends every open watch, so that the server can stop at once."""
+        for watch in self._watches:
+            watch.close()
+        self._changes.ring()
+
+    async def _stream(self, request: web.Request, watch: Watch) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+        response.enable_chunked_encoding()
+        self._watches.add(watch)
+        try:
+            await response.prepare(request)
+            await self._tell(response, watch, _seconds(request))
+            await response.write_eof()
+        except (ConnectionError, RuntimeError):
+            pass  # the reader has gone
+        finally:
+            watch.close()
+            self._watches.discard(watch)
+        return response
+
+    async def _tell(self, response: web.StreamResponse, watch: Watch, seconds: float) -> None:
+        clock = asyncio.get_running_loop().time
+        ends = clock() + seconds
+        bookmark_at = clock() + BOOKMARK_EVERY
+        with self._changes.listening() as bell:
+            while not watch.closed:
+                bell.clear()
+                await _write(response, watch.poll())
+                if watch.expired:
+                    await response.write(_line("ERROR", status.expired("The resourceVersion is too old.").body))
+                if watch.closed:
+                    return
+                if watch.bookmarks and clock() >= bookmark_at:
+                    bookmark_at = clock() + BOOKMARK_EVERY
+                    await _write(response, [watch.bookmark()])
+                rest = (min(ends, bookmark_at) if watch.bookmarks else ends) - clock()
+                if clock() >= ends:
+                    if watch.bookmarks:
+                        await _write(response, [watch.bookmark()])
+                    return
+                await _heard(bell, rest)
+
+
+async def _heard(bell: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(bell.wait(), max(seconds, 0.001))
+    except TimeoutError:
+        return
+
+
+async def _write(response: web.StreamResponse, events: Sequence[WatchEvent]) -> None:
+    for start in range(0, len(events), EVENTS_PER_WRITE):
+        batch: Iterable[WatchEvent] = events[start : start + EVENTS_PER_WRITE]
+        await response.write(b"".join(_line(event.type, event.object) for event in batch))
+
+
+def _line(change: str, raw: Any) -> bytes:
+    return msgspec.json.encode({"type": change, "object": raw}) + b"\n"
+
+
+def _call(request: web.Request, body: bytes) -> Request:
+    headers = request.headers
+    return Request(
+        method=request.method,
+        path=request.path,
+        query=dict(request.query),
+        body=body or None,
+        content_type=headers.get("Content-Type", ""),
+        accept=", ".join(headers.getall("Accept", ())),
+        user_agent=headers.get("User-Agent", ""),
+    )
+
+
+def _seconds(request: web.Request) -> float:
+    text = request.query.get("timeoutSeconds", "")
+    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return float(min(wanted or LONGEST_WATCH, LONGEST_WATCH))
+
+
+def _response(made: Response) -> web.Response:
+    headers = dict(made.headers)
+    if isinstance(made.body, str):
+        headers.setdefault("Content-Type", "text/plain; charset=utf-8")
+        return web.Response(status=made.status, body=made.body.encode(), headers=headers)
+    headers.setdefault("Content-Type", JSON)
+    return web.Response(status=made.status, body=msgspec.json.encode(made.body), headers=headers)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from muster.engine.profile import ProfileError
+from muster.plugins import BUILT_IN, default_profile
+from muster.runtime import config
+from muster.runtime.config import known_plugins, load_profile, profile_from
+from muster.runtime.documents import parse
+
+
+def from_text(text: str) -> object:
+    return profile_from(parse(text, "p.yaml")[0].value, "p.yaml", BUILT_IN)
+
+
+def test_without_a_file_the_built_in_profile_is_used() -> None:
+    assert load_profile(None) == default_profile()
+
+
+def test_the_example_profile_is_read_in_its_order() -> None:
+    profile = load_profile(Path(__file__).parents[2] / "examples" / "profile.yaml")
+    assert [plugin.name for plugin in profile.plugins][-2:] == ["spread", "balanced"]
+    assert profile.weights["pack"] == 10
+
+
+def test_the_built_in_profile_can_be_written_as_a_file(tmp_path: Path) -> None:
+    built_in = default_profile()
+    entries = "\n".join(
+        f"- name: {plugin.name}"
+        + (f"\n  weight: {built_in.weights[plugin.name]}" if plugin.name in built_in.weights else "")
+        for plugin in built_in.plugins
+    )
+    file = tmp_path / "p.yaml"
+    file.write_text(f"plugins:\n{entries}\n")
+    assert load_profile(file) == built_in
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("[]", "p.yaml: must be a mapping with the field plugins"),
+        ("plugin: []", "p.yaml: plugin: unknown field; a profile has one field, plugins"),
+        ("plugins: []", "p.yaml: plugins: must be a list"),
+        ("plugins: pack", "p.yaml: plugins: must be a list"),
+        ("plugins: [pack]", "p.yaml: plugins[0].name: missing"),
+        ("plugins: [{name: ports}, {name: pak}]", 'p.yaml: plugins[1].name: no plugin is called "pak"; known: '),
+        ("plugins: [{name: pack}, {name: pack}]", 'p.yaml: plugins[1].name: "pack" is listed twice; list it once'),
+        ("plugins: [{name: pack, wight: 1}]", "p.yaml: plugins[0].wight: unknown field; an entry has name and weight"),
+        ("plugins: [{name: pack, weight: 101}]", "p.yaml: plugins[0].weight: 101 is no weight; give a whole number"),
+        ("plugins: [{name: pack, weight: 1.5}]", "p.yaml: plugins[0].weight: 1.5 is no weight"),
+        ("plugins: [{name: pack, weight: true}]", "p.yaml: plugins[0].weight: True is no weight"),
+        ("plugins: [{name: ports, weight: 1}]", 'p.yaml: plugins[0].weight: plugin "ports" does not score; remove'),
+    ],
+)
+def test_a_wrong_profile_is_refused_at_the_field(text: str, wanted: str) -> None:
+    with pytest.raises(ProfileError) as refused:
+        from_text(text)
+    assert wanted in str(refused.value)
+
+
+def test_plugins_of_other_packages_are_known_by_their_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = EntryPoint("mine", "muster.plugins.pack:Pack", config.GROUP)
+    monkeypatch.setattr(config, "entry_points", lambda group: [mine] if group == config.GROUP else [])
+    assert known_plugins()["mine"]() == BUILT_IN["pack"]()
+
+
+def test_a_plugin_of_another_package_cannot_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "entry_points", lambda group: [EntryPoint("pack", "somewhere:Pack", group)])
+    with pytest.raises(ProfileError, match=r"this name is taken; rename the plugin"):
+        known_plugins()
+
+
+def test_a_plugin_that_cannot_be_loaded_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "entry_points", lambda group: [EntryPoint("mine", "no_such_module:Plugin", group)])
+    with pytest.raises(ProfileError, match=r'plugin "mine" \(no_such_module:Plugin\) cannot be loaded'):
+        profile_from({"plugins": [{"name": "mine"}]}, "p.yaml", known_plugins())
