@@ -14,14 +14,15 @@ from typing import Any
 from muster.api import batch, core, defaults, resource, scheduling
 from muster.api.gates import FeatureGates
 from muster.api.meta import Part
+from muster.api.validation import job, node, pod, podgroup, small, workload
 from muster.api.validation.field import FieldError
 
 Raw = Mapping[str, Any]
-Defaults = Callable[[dict[str, Any], FeatureGates], None]
+Defaults = Callable[[dict[str, Any], Raw | None, FeatureGates], None]
 Validator = Callable[[Raw, Raw | None, FeatureGates], list[FieldError]]
 
 
-def _no_defaults(obj: dict[str, Any], gates: FeatureGates) -> None:
+def _no_defaults(obj: dict[str, Any], old: Raw | None, gates: FeatureGates) -> None:
     pass
 
 
@@ -33,8 +34,8 @@ def _no_rules(new: Raw, old: Raw | None, gates: FeatureGates) -> list[FieldError
 class Kind:
     """One row of the table.
 
-    `defaults(obj, gates)` fills a dict whose top level is private: it replaces what it changes and never writes into a
-    nested value. `validate(new, old, gates)` returns every error it finds; `old` is None on create.
+    `defaults(obj, old, gates)` fills a dict whose top level is private: it replaces what it changes and never writes
+    into a nested value. `validate(new, old, gates)` returns every error it finds; `old` is None on create.
     """
 
     kind: str
@@ -82,23 +83,26 @@ class Kind:
         obj = defaults.without_nulls(raw)
         if self.has_status:
             defaults.settle_status(obj, old, keeps=self.keeps_status)
-        self.defaults(obj, gates)
+        self.defaults(obj, old, gates)
         return obj
 
 
 NAMESPACE = Kind(
     "Namespace", "", "v1", "namespaces", "namespace", core.Namespace, ("ns",), False, ("status", "finalize"),
     selectable=("status.phase",),
+    defaults=defaults.namespace, validate=small.namespace,
 )  # fmt: skip
 NODE = Kind(
     "Node", "", "v1", "nodes", "node", core.Node, ("no",), False, ("status",), keeps_status=True,
     selectable=("spec.unschedulable",),
+    defaults=defaults.node, validate=node.node, validate_status=node.node_status,
 )  # fmt: skip
 POD = Kind(
     "Pod", "", "v1", "pods", "pod", core.Pod, ("po",), True, ("status", "binding", "eviction", "resize"),
     selectable=(
         "spec.nodeName", "spec.schedulerName", "spec.restartPolicy", "status.phase", "status.nominatedNodeName",
     ),
+    defaults=defaults.pod, validate=pod.pod, validate_status=pod.pod_status,
 )  # fmt: skip
 EVENT = Kind(
     "Event", "", "v1", "events", "event", core.Event, ("ev",),
@@ -106,44 +110,57 @@ EVENT = Kind(
         "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
         "involvedObject.apiVersion", "involvedObject.resourceVersion", "reason", "reportingComponent", "source", "type",
     ),
+    validate=small.event,
 )  # fmt: skip
 PRIORITY_CLASS = Kind(
     "PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", core.PriorityClass, ("pc",), False,
+    defaults=defaults.priority_class, validate=small.priority_class,
 )  # fmt: skip
 WORKLOAD = Kind(
     "Workload", "scheduling.k8s.io", "v1beta1", "workloads", "workload", scheduling.Workload, ("wl",),
     gate="GenericWorkload",
+    defaults=defaults.workload, validate=workload.workload,
 )  # fmt: skip
 POD_GROUP = Kind(
     "PodGroup", "scheduling.k8s.io", "v1beta1", "podgroups", "podgroup", scheduling.PodGroup, ("pg",), True,
     ("status",), gate="GenericWorkload",
+    defaults=defaults.pod_group, validate=podgroup.pod_group, validate_status=podgroup.pod_group_status,
 )  # fmt: skip
 COMPOSITE_POD_GROUP = Kind(
     "CompositePodGroup", "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "compositepodgroup",
     scheduling.CompositePodGroup, ("cpg",), True, ("status",), gate="CompositePodGroup",
+    defaults=defaults.pod_group, validate=podgroup.composite_pod_group,
+    validate_status=podgroup.composite_pod_group_status,
 )  # fmt: skip
 JOB = Kind(
     "Job", "batch", "v1", "jobs", "job", batch.Job, (), True, ("status",), selectable=("status.successful",),
+    defaults=defaults.job, validate=job.job, validate_status=job.job_status,
 )  # fmt: skip
 POD_DISRUPTION_BUDGET = Kind(
     "PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", core.PodDisruptionBudget,
     ("pdb",), True, ("status",),
+    validate=small.disruption_budget,
 )  # fmt: skip
 RUNTIME_CLASS = Kind(
     "RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", core.RuntimeClass, (), False,
+    validate=small.runtime_class,
 )  # fmt: skip
 RESOURCE_CLAIM = Kind(
     "ResourceClaim", "resource.k8s.io", "v1", "resourceclaims", "resourceclaim", resource.ResourceClaim, (), True,
     ("status",),
+    defaults=defaults.resource_claim, validate=small.resource_claim,
 )  # fmt: skip
 RESOURCE_CLAIM_TEMPLATE = Kind(
     "ResourceClaimTemplate", "resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
     resource.ResourceClaimTemplate,
+    defaults=defaults.resource_claim_template,
+    validate=small.resource_claim_template,
 )  # fmt: skip
 DEVICE_CLASS = Kind(
     "DeviceClass", "resource.k8s.io", "v1", "deviceclasses", "deviceclass", resource.DeviceClass, (), False,
+    validate=small.device_class,
 )  # fmt: skip
-LEASE = Kind("Lease", "coordination.k8s.io", "v1", "leases", "lease", core.Lease)
+LEASE = Kind("Lease", "coordination.k8s.io", "v1", "leases", "lease", core.Lease, validate=small.lease)
 
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,

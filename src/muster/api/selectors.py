@@ -21,6 +21,7 @@ _TERM = re.compile(
     re.ASCII,
 )
 _OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
+_WANT = "want for example app=web, app!=web, app in (a,b), app or !app"
 _SETS = {"In": "in", "NotIn": "notin"}
 
 
@@ -69,12 +70,7 @@ class Selector:
     nothing: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        if self.nothing:
-            return False
-        for requirement in self.requirements:
-            if not requirement.holds(labels):
-                return False
-        return True
+        return not self.nothing and all(requirement.holds(labels) for requirement in self.requirements)
 
     def __bool__(self) -> bool:
         """Whether it can refuse anything."""
@@ -171,10 +167,7 @@ class FieldSelector:
 
     def matches(self, raw: Mapping[str, Any]) -> bool:
         """Whether an object, as JSON, has these values; an absent field is the empty string."""
-        for requirement in self.requirements:
-            if not requirement.holds(raw):
-                return False
-        return True
+        return all(requirement.holds(raw) for requirement in self.requirements)
 
     def __bool__(self) -> bool:
         return bool(self.requirements)

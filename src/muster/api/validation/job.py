@@ -42,13 +42,17 @@ def job(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: FeatureGat
         return [view]
     before = checks.typed(old, Job) if old is not None else None
     stored = before if isinstance(before, Job) else None
-    # The name becomes a label of the pods and a part of their names.
-    errors = meta.metadata(view.metadata, stored.metadata if stored else None)
+    errors = meta.metadata(view.metadata, stored.metadata if stored else None, name=_name)
     errors += _spec(view.spec, gates)
     errors += _scheduling(view.spec.scheduling, stored.spec.scheduling if stored else None, gates)
     if stored is not None:
         errors += _update(view.spec, stored)
     return errors
+
+
+def _name(value: str) -> str | None:
+    """A subdomain that is short enough for the label that its pods get."""
+    return names.label_value(value) or names.dns_subdomain(value)
 
 
 def job_status(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: FeatureGates) -> Errors:
