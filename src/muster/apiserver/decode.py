@@ -18,7 +18,7 @@ MAX_BODY = 3 * 1024 * 1024
 MAX_DEPTH = 100
 """Levels of nesting; no API type needs more than about 20."""
 VALIDATIONS = ("Strict", "Warn", "Ignore")
-MOST_WARNINGS = 20
+MOST_COMPLAINTS = 20
 
 
 def content_type(text: str) -> str:
@@ -34,6 +34,8 @@ def body(call: Call) -> Any:
     given = call.request.body
     if not isinstance(given, bytes | bytearray | memoryview):
         return given
+    if not given:
+        raise status.bad_request("the request has no body, and needs one: a JSON value")
     if len(given) > MAX_BODY:
         raise status.too_large(MAX_BODY)
     return from_bytes(bytes(given))
@@ -156,8 +158,11 @@ def _fields(call: Call, schema: Schema, value: dict[str, Any]) -> dict[str, Any]
         raise _too_deep()
     cleaned, findings = schema.clean(value)
     if findings.wrong:
-        shown = "; ".join(str(error) for error in findings.wrong[:MOST_WARNINGS])
-        raise status.bad_request(f"{call.kind.kind} cannot be read: {shown}", findings.wrong[:MOST_WARNINGS])
+        wrong = findings.wrong[:MOST_COMPLAINTS]
+        causes = [
+            {"reason": "FieldValueTypeInvalid", "message": error.message, "field": error.field} for error in wrong
+        ]
+        raise status.bad_request(f"{call.kind.kind} cannot be read: {'; '.join(map(str, wrong))}", causes)
     _complain(call, [f'unknown field "{path}"' for path in findings.unknown])
     made: dict[str, Any] = cleaned
     return made
@@ -167,11 +172,13 @@ def _complain(call: Call, complaints: list[str]) -> None:
     """Refuses, warns of, or ignores what is not clean, as the query parameter fieldValidation says."""
     mode = call.request.query.get("fieldValidation") or "Warn"
     if mode not in VALIDATIONS:
-        raise status.bad_request(f"fieldValidation: Unsupported value: {mode!r}: supported values: Ignore, Strict, Warn")
+        raise status.bad_request(
+            f"fieldValidation: Unsupported value: {mode!r}: supported values: Ignore, Strict, Warn"
+        )
     if mode == "Strict" and complaints:
-        raise status.bad_request(f"strict decoding error: {', '.join(complaints[:MOST_WARNINGS])}")
+        raise status.bad_request(f"strict decoding error: {', '.join(complaints[:MOST_COMPLAINTS])}")
     if mode == "Warn":
-        call.warnings.extend(complaints[: MOST_WARNINGS - len(call.warnings)])
+        call.warnings.extend(complaints[: MOST_COMPLAINTS - len(call.warnings)])
 
 
 class _Repeating(dict[str, Any]):

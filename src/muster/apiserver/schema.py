@@ -1,4 +1,4 @@
-"""What the v1.37 schemas say of every field: its name, its type, how its list is merged. Made by tools/make_schema.py."""
+"""What the v1.37 schemas say of every field: name, type, how a list is merged. Made by tools/make_schema.py."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import jsonschema_rs
 import msgspec
 
 from muster.api.instant import from_time
 from muster.api.quantity import canonical
-from muster.api.validation.field import FieldError
 
 Node = Mapping[str, Any]
 """One place in a schema."""
 
-WRONG_TYPE = "TypeInvalid"
 _NAMES = {"object": "an object", "array": "an array", "string": "a string", "boolean": "true or false"}
 _BOUNDS = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
+
+
+class WrongType(NamedTuple):
+    """A value of another type than its field has, and what was wanted."""
+
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
 
 
 @dataclass(slots=True)
@@ -29,7 +37,7 @@ class Findings:
     """What `Schema.clean` met: paths of unknown fields (dropped), and values of a wrong type."""
 
     unknown: list[str] = field(default_factory=list)
-    wrong: list[FieldError] = field(default_factory=list)
+    wrong: list[WrongType] = field(default_factory=list)
 
 
 class Schema:
@@ -116,7 +124,7 @@ def _clean(node: Node, value: Any, path: str, findings: Findings) -> Any:
         return canonical(value)
     wanted = _complaint(kind, node.get("format"), value)
     if wanted:
-        findings.wrong.append(FieldError(path, WRONG_TYPE, f"must be {wanted}, not {_shown(value)}"))
+        findings.wrong.append(WrongType(path, f"must be {wanted}, not {_shown(value)}"))
     return value
 
 

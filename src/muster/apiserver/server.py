@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from muster.api import catalog
 from muster.api.calls import Request, Response
 from muster.api.gates import FeatureGates
-from muster.api.instant import Instant
+from muster.api.instant import Instant, to_time
+from muster.apiserver import deletion, priority, rest, status
+from muster.apiserver.state import RESERVED_NAMESPACES, State
 from muster.apiserver.storage import Store
 from muster.apiserver.watch import Watch
 
@@ -35,11 +38,11 @@ class ApiServer:
         started: Instant = 0,
     ) -> None:
         self.gates = gates
-        self.new_uid = new_uid
-        self.priority_admission = priority_admission
         self.refuse_binding: set[str] = set()
-        """Pods, as "name" in the namespace default or "namespace/name", whose binding is refused with 403: for tests."""
+        """Pods ("namespace/name", or "name" in the namespace default) whose binding is refused with 403: for tests."""
         self.store = Store(history)
+        self._state = State(self.store, gates, new_uid, priority_admission, self.refuse_binding)
+        _furnish(self.store, new_uid, started)
 
     @property
     def revision(self) -> int:
@@ -48,8 +51,32 @@ class ApiServer:
 
     def handle(self, request: Request, now: Instant) -> Response | Watch:
         """Carries out one call. Never raises: every failure is a Response whose body is a Status."""
-        raise LookupError
+        try:
+            return rest.answer(self._state, request, now)
+        except status.Failure as failure:
+            return failure.response
+        except Exception as bug:  # one broken call must not end the server
+            return status.internal_error(f"{type(bug).__name__}: {bug}").response
 
     def compact(self, revision: int | None = None) -> None:
         """Forgets changes up to a revision (None: all): watches that have not seen them expire, as after compaction."""
         self.store.compact(revision)
+
+
+def _furnish(store: Store, new_uid: Callable[[], str], started: Instant) -> None:
+    """What every cluster has from the start."""
+    for name in RESERVED_NAMESPACES:
+        made = _born(catalog.NAMESPACE, name, new_uid(), started)
+        labels = {"kubernetes.io/metadata.name": name}
+        made["metadata"]["labels"] = labels
+        store.put(catalog.NAMESPACE.plural, "", name, made | deletion.first_namespace_parts(made))
+    for name, value in priority.SYSTEM.items():
+        made = _born(catalog.PRIORITY_CLASS, name, new_uid(), started)
+        made["metadata"]["generation"] = 1
+        why = {"description": "Used for system critical pods.", "preemptionPolicy": priority.PREEMPT}
+        store.put(catalog.PRIORITY_CLASS.plural, "", name, made | {"value": value} | why)
+
+
+def _born(kind: catalog.Kind, name: str, uid: str, started: Instant) -> dict[str, dict[str, object]]:
+    meta = {"name": name, "uid": uid, "creationTimestamp": to_time(started)}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}  # type: ignore[dict-item]

@@ -61,8 +61,8 @@ def success(kind: Kind | None = None, name: str = "", uid: str = "", *, code: in
     return Response(code, body)
 
 
-def bad_request(message: str, causes: Sequence[FieldError] = ()) -> Failure:
-    return Failure(400, "BadRequest", message, details={"causes": _causes(causes)} if causes else None)
+def bad_request(message: str, causes: Sequence[Cause] = ()) -> Failure:
+    return Failure(400, "BadRequest", message, details={"causes": list(causes)} if causes else None)
 
 
 def forbidden(kind: Kind, name: str, message: str, causes: Sequence[Cause] = ()) -> Failure:

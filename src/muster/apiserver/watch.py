@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from muster.api.catalog import Kind
 from muster.api.machine import ADDED, DELETED, MODIFIED
-from muster.apiserver.log import Log, Raw, WatchEvent
-from muster.apiserver.storage import restamped
+from muster.apiserver.log import Raw, WatchEvent
+from muster.apiserver.storage import Store, restamped
 
 __all__ = ["BOOKMARK", "Selection", "Watch", "WatchEvent"]
 
@@ -23,20 +24,21 @@ class Watch:
     Once `expired` (the changes it has not seen were forgotten) or closed it stays silent, and its reader lists again.
     """
 
-    __slots__ = ("_initial", "_kind", "_log", "_position", "_selects", "bookmarks", "closed", "expired")
+    __slots__ = ("_initial", "_kind", "_log", "_position", "_selects", "_store", "bookmarks", "closed", "expired")
 
     def __init__(
         self,
-        log: Log,
+        store: Store,
+        kind: Kind,
         position: int,
         *,
-        kind: tuple[str, str],
         selects: Selection | None = None,
         initial: Iterable[WatchEvent] = (),
         bookmarks: bool = False,
     ) -> None:
-        """`kind` is (apiVersion, kind) for bookmarks; `selects` None takes every object; `initial` is told first."""
-        self._log = log
+        """Begins at `position` in the log; `selects` None takes every object; `initial` is told first."""
+        self._store = store
+        self._log = store.log(kind.plural)
         self._position = position
         self._kind = kind
         self._selects = selects
@@ -62,16 +64,21 @@ class Watch:
             self._initial = []
         return events
 
+    def tell(self, event: WatchEvent) -> None:
+        """Adds an event that the next `poll` tells first, after earlier ones added like this."""
+        self._initial.append(event)
+
     def close(self) -> None:
         self.closed = True
 
-    def bookmark(self, revision: int, *, initial_end: bool = False) -> WatchEvent:
-        """Says that everything up to `revision` was told. Only true right after `poll`."""
-        version, kind = self._kind
+    def bookmark(self, *, initial_end: bool = False) -> WatchEvent:
+        """Says that everything up to the present revision was told. Only true right after `poll`."""
+        revision = self._store.revision
         meta: dict[str, Any] = {"resourceVersion": str(revision)}
         if initial_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
-        return WatchEvent(BOOKMARK, {"kind": kind, "apiVersion": version, "metadata": meta}, revision)
+        body = {"kind": self._kind.kind, "apiVersion": self._kind.api_version, "metadata": meta}
+        return WatchEvent(BOOKMARK, body, revision)
 
 
 def select(events: Iterable[WatchEvent], selects: Selection) -> list[WatchEvent]:

@@ -133,25 +133,25 @@ class Front:
 
     async def _tell(self, response: web.StreamResponse, watch: Watch, seconds: float) -> None:
         clock = asyncio.get_running_loop().time
-        ends = clock() + seconds
-        bookmark_at = clock() + BOOKMARK_EVERY
+        ends, bookmark_at = clock() + seconds, clock() + BOOKMARK_EVERY
         with self._changes.listening() as bell:
-            while not watch.closed:
+            while clock() < ends and not _over(watch):
                 bell.clear()
                 await _write(response, watch.poll())
-                if watch.expired:
-                    await response.write(_line("ERROR", status.expired("The resourceVersion is too old.").body))
-                if watch.closed:
-                    return
                 if watch.bookmarks and clock() >= bookmark_at:
-                    bookmark_at = clock() + BOOKMARK_EVERY
+                    bookmark_at += BOOKMARK_EVERY
                     await _write(response, [watch.bookmark()])
-                rest = (min(ends, bookmark_at) if watch.bookmarks else ends) - clock()
-                if clock() >= ends:
-                    if watch.bookmarks:
-                        await _write(response, [watch.bookmark()])
-                    return
-                await _heard(bell, rest)
+                if not _over(watch):
+                    await _heard(bell, min(ends, bookmark_at) - clock())
+        if watch.expired:
+            await response.write(_line("ERROR", status.expired("too old resource version: list again").body))
+        elif watch.bookmarks and not _over(watch):
+            await _write(response, watch.poll())
+            await _write(response, [watch.bookmark()])
+
+
+def _over(watch: Watch) -> bool:
+    return watch.closed
 
 
 async def _heard(bell: asyncio.Event, seconds: float) -> None:

@@ -1,0 +1,218 @@
+"""Deleting: preconditions, grace, finalizers, collections, and namespaces with all that is in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api import catalog
+from muster.api.calls import Response
+from muster.api.catalog import Kind
+from muster.api.instant import SECOND, Instant, to_time
+from muster.api.validation.field import Path
+from muster.apiserver import decode, status
+from muster.apiserver.log import Raw
+from muster.apiserver.schema import schema
+from muster.apiserver.state import RESERVED_NAMESPACES, Call
+from muster.apiserver.storage import Store
+
+Json = dict[str, Any]
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+"""Finalizers that ask the garbage collector to let dependents go, or to delete them first."""
+_FINALIZER_OF = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": None}
+DEFAULT_GRACE = 30
+NAMESPACE_FINALIZER = "kubernetes"
+
+
+def delete(call: Call) -> Response:
+    """DELETE of one object: 200 with the object while it is not gone (pods: always), else with a Status."""
+    options = read_options(call)
+    raw = call.stored()
+    dry_run = call.dry_run(options)
+    last, gone = delete_object(call.store, call.kind, raw, options, call.now, dry_run=dry_run)
+    if call.kind is catalog.POD or not gone:
+        return Response(200, last)
+    return status.success(call.kind, call.name, raw["metadata"]["uid"])
+
+
+def read_options(call: Call) -> Json:
+    """DeleteOptions from the body, completed from the query.
+
+    Raises:
+        Failure: 400 or 422.
+    """
+    options = decode.options(call, schema("v1", "DeleteOptions"))
+    grace = call.number("gracePeriodSeconds")
+    if grace is not None:
+        options = {**options, "gracePeriodSeconds": grace}
+    policy = call.request.query.get("propagationPolicy")
+    if policy:
+        options = {**options, "propagationPolicy": policy}
+    if call.request.query.get("orphanDependents"):
+        options = {**options, "orphanDependents": call.flag("orphanDependents")}
+    check_options(call, options)
+    return options
+
+
+def check_options(call: Call, options: Json) -> None:
+    """Refuses options that contradict themselves or name what there is not.
+
+    Raises:
+        Failure: 422.
+    """
+    errors = []
+    policy = options.get("propagationPolicy")
+    if policy is not None and policy not in _FINALIZER_OF:
+        errors.append(Path("propagationPolicy").not_supported(policy, _FINALIZER_OF))
+    if policy is not None and options.get("orphanDependents") is not None:
+        why = "orphanDependents and propagationPolicy cannot be both set"
+        errors.append(Path("propagationPolicy").invalid(policy, why))
+    grace = options.get("gracePeriodSeconds")
+    if grace is not None and not 0 <= grace <= 1 << 31:
+        errors.append(Path("gracePeriodSeconds").invalid(grace, "must be 0 or more seconds, and at most 2^31"))
+    if errors:
+        raise status.invalid(call.kind, call.name, errors)
+
+
+def delete_object(
+    store: Store, kind: Kind, raw: Raw, options: Json, now: Instant, *, dry_run: bool = False
+) -> tuple[Raw, bool]:
+    """Deletes an object, or begins to: its last state, and whether it is gone.
+
+    Raises:
+        Failure: 403 or 409, it may not be deleted, or is not the one that was meant.
+    """
+    check_preconditions(kind, raw, options.get("preconditions") or {})
+    if kind is catalog.NAMESPACE:
+        return _delete_namespace(store, raw, options, now, dry_run)
+    meta = raw["metadata"]
+    grace = _grace(kind, raw, options)
+    finalizers = _finalizers(kind, meta, options)
+    if grace == 0 and not finalizers:
+        if dry_run:
+            return raw, True
+        return remove(store, kind, meta.get("namespace", ""), meta["name"]), True
+    marked = _marked(meta, finalizers, grace, now)
+    if marked == meta:
+        return raw, False
+    made = {**raw, "metadata": marked}
+    if dry_run:
+        return made, False
+    return store.put(kind.plural, meta.get("namespace", ""), meta["name"], made), False
+
+
+def check_preconditions(kind: Kind, raw: Raw, wanted: Raw) -> None:
+    """Refuses (409) unless `raw` has the uid and resourceVersion that are `wanted`."""
+    meta = raw["metadata"]
+    for key, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if wanted.get(key) and wanted[key] != meta[key]:
+            why = f"Precondition failed: {word} in precondition: {wanted[key]}, {word} in object meta: {meta[key]}"
+            raise status.conflict(kind, meta["name"], why)
+
+
+def _grace(kind: Kind, raw: Raw, options: Json) -> int:
+    """Seconds that the object has left. Only pods have any, and only while a kubelet looks after them."""
+    if kind is not catalog.POD:
+        return 0
+    asked: int | None = options.get("gracePeriodSeconds")
+    if asked is None:
+        own: int = raw["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE)
+        asked = own if own >= 0 else 1
+    if not raw["spec"].get("nodeName") or raw.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    return asked
+
+
+def _finalizers(kind: Kind, meta: Raw, options: Json) -> list[str]:
+    """The object's finalizers, with the one that the propagation policy asks for."""
+    kept = list(meta.get("finalizers", ()))
+    policy = options.get("propagationPolicy")
+    if policy is None and options.get("orphanDependents") is not None:
+        policy = "Orphan" if options["orphanDependents"] else "Background"
+    if policy is None:
+        if kind is not catalog.JOB or kept:
+            return kept
+        policy = "Orphan"  # batch/v1 keeps the pods of a deleted Job unless it is told otherwise
+    kept = [name for name in kept if name not in (ORPHAN, FOREGROUND)]
+    wanted = _FINALIZER_OF[policy]
+    return [*kept, wanted] if wanted else kept
+
+
+def _marked(meta: Raw, finalizers: list[str], grace: int, now: Instant) -> Json:
+    """Metadata of an object that is being deleted; a deletion under way can only be made shorter."""
+    made = {**meta, "finalizers": finalizers}
+    if not finalizers:
+        del made["finalizers"]
+    if "deletionTimestamp" in meta and meta.get("deletionGracePeriodSeconds", 0) <= grace:
+        return made
+    if "deletionTimestamp" not in meta and "generation" in made:
+        made["generation"] += 1
+    made["deletionTimestamp"] = to_time(now + grace * SECOND)
+    made["deletionGracePeriodSeconds"] = grace
+    return made
+
+
+def remove(store: Store, kind: Kind, namespace: str, name: str) -> Raw:
+    """Takes an object out of the store, and its namespace with it if that waited for it."""
+    last = store.remove(kind.plural, namespace, name)
+    if namespace:
+        finish_namespace(store, namespace)
+    return last
+
+
+def delete_collection(call: Call, selected: list[Raw]) -> Response:
+    """DELETE of a collection: deletes what was selected; 200 with a list of what it was."""
+    options = read_options(call)
+    dry_run = call.dry_run(options)
+    deleted = []
+    for raw in selected:
+        meta = raw["metadata"]
+        if call.store.get(call.kind.plural, meta.get("namespace", ""), meta["name"]) is raw:
+            deleted.append(delete_object(call.store, call.kind, raw, options, call.now, dry_run=dry_run)[0])
+    meta = {"resourceVersion": str(call.store.revision)}
+    body = {"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version, "metadata": meta, "items": deleted}
+    return Response(200, body)
+
+
+# --- namespaces --------------------------------------------------------------------------------------------------
+
+
+def first_namespace_parts(made: Json) -> Json:
+    """Spec and status of a new namespace."""
+    finalizers = [name for name in made.get("spec", {}).get("finalizers", ()) if name != NAMESPACE_FINALIZER]
+    spec = {**made.get("spec", {}), "finalizers": [*finalizers, NAMESPACE_FINALIZER]}
+    return {"spec": spec, "status": {"phase": "Active"}}
+
+
+def _delete_namespace(store: Store, raw: Raw, options: Json, now: Instant, dry_run: bool) -> tuple[Raw, bool]:
+    """Begins to delete a namespace: everything in it is deleted, and when the last of it has gone, so does it."""
+    meta = raw["metadata"]
+    name = meta["name"]
+    if name in RESERVED_NAMESPACES[:3]:
+        raise status.forbidden(catalog.NAMESPACE, name, "this namespace may not be deleted")
+    if "deletionTimestamp" in meta:
+        return raw, False
+    marked = _marked(meta, list(meta.get("finalizers", ())), 0, now)
+    made: Json = {**raw, "metadata": marked, "status": {**raw.get("status", {}), "phase": "Terminating"}}
+    if dry_run:
+        return made, False
+    stored = store.put("namespaces", "", name, made)
+    for kind in catalog.KINDS:
+        for inside in list(store.all(kind.plural, name)) if kind.namespaced else ():
+            delete_object(store, kind, inside, {"propagationPolicy": "Background"}, now)
+    finish_namespace(store, name)
+    return stored, store.get("namespaces", "", name) is None
+
+
+def finish_namespace(store: Store, name: str) -> None:
+    """Removes a namespace that is being deleted and is empty by now."""
+    raw = store.get("namespaces", "", name)
+    if raw is None or "deletionTimestamp" not in raw["metadata"]:
+        return
+    if any(store.count(kind.plural, name) for kind in catalog.KINDS if kind.namespaced):
+        return
+    others = [entry for entry in raw["spec"].get("finalizers", ()) if entry != NAMESPACE_FINALIZER]
+    if raw["metadata"].get("finalizers") or others:
+        return
+    store.remove("namespaces", "", name)

@@ -1,0 +1,142 @@
+"""Get, list and watch."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from muster.api.calls import Response
+from muster.api.machine import ADDED
+from muster.apiserver import selection, status
+from muster.apiserver.log import Raw, WatchEvent
+from muster.apiserver.state import Call
+from muster.apiserver.watch import Watch
+
+Json = dict[str, Any]
+
+EXACT, NOT_OLDER = "Exact", "NotOlderThan"
+
+
+class Continue(msgspec.Struct, frozen=True, array_like=True):
+    """Where a list goes on: the revision of its first page, and the last object it has told."""
+
+    revision: int
+    namespace: str
+    name: str
+
+
+def get(call: Call) -> Response:
+    """GET of one object, or of a subresource that shows its parent."""
+    _revision(call)
+    return Response(200, call.stored())
+
+
+def collection(call: Call) -> Response | Watch:
+    """GET of a collection: a list, or with `watch=true` a watch."""
+    return watch(call) if call.flag("watch") else list_objects(call)
+
+
+def selected(call: Call) -> list[Raw]:
+    """The objects of a collection that the selectors choose, by namespace and name."""
+    chosen = selection.of_query(call)
+    found = call.store.all(call.kind.plural, call.namespace or None)
+    return sorted((raw for raw in found if chosen is None or chosen(raw)), key=_place)
+
+
+def _place(raw: Raw) -> tuple[str, str]:
+    meta = raw["metadata"]
+    return meta.get("namespace", ""), meta["name"]
+
+
+def list_objects(call: Call) -> Response:
+    """A list in order of namespace and name. With `limit` in pages, all of them of one revision."""
+    limit = call.number("limit") or 0
+    token = call.request.query.get("continue")
+    if token:
+        return _page(call, limit, _decoded(token))
+    wanted = _revision(call)
+    if wanted and call.request.query.get("resourceVersionMatch") == EXACT:
+        return _page(call, limit, Continue(wanted, "", ""))
+    return _listed(call, selected(call), call.store.revision, limit)
+
+
+def _page(call: Call, limit: int, after: Continue) -> Response:
+    """What follows `after` in the list as it was at that revision."""
+    found = call.store.at(call.kind.plural, after.revision) if after.revision <= call.store.revision else None
+    if found is None:
+        raise status.expired(
+            f"the state of revision {after.revision} is no longer kept: list again without continue and resourceVersion"
+        )
+    chosen, space = selection.of_query(call), call.namespace
+    rest = [
+        raw
+        for raw in found
+        if _place(raw) > (after.namespace, after.name)
+        and (not space or _place(raw)[0] == space)
+        and (chosen is None or chosen(raw))
+    ]
+    return _listed(call, sorted(rest, key=_place), after.revision, limit)
+
+
+def _listed(call: Call, found: list[Raw], revision: int, limit: int) -> Response:
+    meta: Json = {"resourceVersion": str(revision)}
+    if limit and len(found) > limit:
+        last = Continue(revision, *_place(found[limit - 1]))
+        meta["continue"] = base64.urlsafe_b64encode(msgspec.json.encode(last)).decode()
+        meta["remainingItemCount"] = len(found) - limit
+        found = found[:limit]
+    body = {"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version, "metadata": meta, "items": found}
+    return Response(200, body)
+
+
+def _decoded(token: str) -> Continue:
+    try:
+        return msgspec.json.decode(base64.urlsafe_b64decode(token), type=Continue)
+    except (ValueError, msgspec.MsgspecError):
+        raise status.bad_request("continue key is not valid: want the metadata.continue of an earlier list") from None
+
+
+def _revision(call: Call) -> int:
+    """The resourceVersion of the query; 0 for none.
+
+    Raises:
+        Failure: 400 no number, 504 of the future.
+    """
+    wanted = call.number("resourceVersion") or 0
+    if wanted > call.store.revision:
+        raise status.revision_too_large(wanted, call.store.revision)
+    return wanted
+
+
+def watch(call: Call) -> Watch:
+    """A watch from a revision on; without one, of everything there is first.
+
+    Raises:
+        Failure: 410, changes after that revision have been forgotten.
+    """
+    wanted = _revision(call)
+    chosen = selection.of_query(call, namespace=True)
+    log = call.store.log(call.kind.plural)
+    initial = call.flag("sendInitialEvents")
+    if wanted and not initial:
+        position = log.position(wanted)
+        if position is None:
+            raise status.expired(f"too old resource version: {wanted} ({log.lost})")
+        told = []
+    else:
+        position = log.end
+        revision = call.store.revision
+        told = [WatchEvent(ADDED, raw, revision) for raw in selected(call)]
+    stream = Watch(
+        call.store,
+        call.kind,
+        position,
+        selects=chosen,
+        initial=told,
+        bookmarks=call.flag("allowWatchBookmarks"),
+    )
+    if initial and stream.bookmarks:
+        stream.tell(stream.bookmark(initial_end=True))
+    return stream

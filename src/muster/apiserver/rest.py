@@ -1,0 +1,71 @@
+"""Which function answers which call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from muster.api.calls import JSON, Request, Response
+from muster.api.instant import Instant
+from muster.apiserver import binding, deletion, discovery, eviction, paths, reads, status, writes
+from muster.apiserver.state import Call, State
+from muster.apiserver.watch import Watch
+
+Verb = Callable[[Call], Response | Watch]
+
+
+def _delete_collection(call: Call) -> Response:
+    return deletion.delete_collection(call, reads.selected(call))
+
+
+COLLECTION: dict[str, Verb] = {"GET": reads.collection, "POST": writes.create, "DELETE": _delete_collection}
+OBJECT: dict[str, Verb] = {
+    "GET": reads.get,
+    "PUT": writes.update,
+    "PATCH": writes.apply_patch,
+    "DELETE": deletion.delete,
+}
+_OF_PARENT: dict[str, Verb] = {"GET": reads.get, "PUT": writes.update, "PATCH": writes.apply_patch}
+SUBRESOURCE: dict[str, dict[str, Verb]] = {
+    "status": _OF_PARENT,
+    "resize": _OF_PARENT,
+    "finalize": {"PUT": writes.update},
+    "binding": {"POST": binding.bind},
+    "eviction": {"POST": eviction.evict},
+}
+
+
+def answer(state: State, request: Request, now: Instant) -> Response | Watch:
+    """Carries out one call.
+
+    Raises:
+        Failure: it is refused.
+    """
+    if request.accept and not _admits_json(request.accept):
+        raise status.not_acceptable(request.accept)
+    target = paths.parse(request.path)
+    if target is None:
+        return discovery.discover(request, state.served())
+    if not target.kind.served(state.gates):
+        why = f"{target.kind.plural} are served with feature gate {target.kind.gate} on, and it is off"
+        raise status.no_such_path(f"the server could not find the requested resource: {why}")
+    call = Call(state, request, now, *target)
+    verbs = SUBRESOURCE[target.subresource] if target.subresource else OBJECT if target.name else COLLECTION
+    verb = verbs.get("GET" if request.method == "HEAD" else request.method)
+    if verb is None:
+        allowed = ", ".join(verbs)
+        raise status.method_not_allowed(f"{request.path} does not take {request.method}, only {allowed}")
+    made = verb(call)
+    if call.warnings and isinstance(made, Response):
+        made = Response(made.status, made.body, {**made.headers, "Warning": ", ".join(map(_warning, call.warnings))})
+    return made
+
+
+def _admits_json(accept: str) -> bool:
+    wanted = (part.partition(";")[0].strip().lower() for part in accept.split(","))
+    return any(part in (JSON, "*/*", "application/*") for part in wanted)
+
+
+def _warning(text: str) -> str:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    shown = "".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in quoted)
+    return f'299 - "{shown}"'

@@ -1,0 +1,127 @@
+"""Create, update and patch: the road of an object into the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api import catalog
+from muster.api.calls import Response
+from muster.api.validation import pod_update
+from muster.apiserver import admission, decode, deletion, metadata, patch, status
+from muster.apiserver.log import Raw
+from muster.apiserver.state import Call
+
+Json = dict[str, Any]
+
+
+def create(call: Call) -> Response:
+    """POST to a collection: 201 and the stored object."""
+    if call.kind.namespaced and not call.namespace:
+        path = call.kind.path("NAMESPACE")
+        raise status.method_not_allowed(f"{call.kind.plural} are created in a namespace: POST to {path}")
+    given = decode.new_object(call)
+    meta = metadata.for_create(call, given.get("metadata") or {})
+    made = call.kind.prepare(_arranged(given, meta), None, call.gates)
+    if call.kind is catalog.POD:
+        made.setdefault("status", {"phase": "Pending"})
+    elif call.kind is catalog.NAMESPACE:
+        made |= deletion.first_namespace_parts(made)
+    admission.on_create(call, made)
+    errors = call.kind.validate(made, None, call.gates)
+    if errors:
+        raise status.invalid(call.kind, meta["name"], errors)
+    if call.store.get(call.kind.plural, call.namespace, meta["name"]) is not None:
+        raise status.already_exists(call.kind, meta["name"])
+    if call.dry_run():
+        return Response(201, made)
+    return Response(201, call.store.put(call.kind.plural, call.namespace, meta["name"], made))
+
+
+def update(call: Call) -> Response:
+    """PUT of an object or a subresource of it: 200 and the stored object."""
+    old = call.stored()
+    return replace(call, old, decode.new_object(call))
+
+
+def apply_patch(call: Call) -> Response:
+    """PATCH of an object or a subresource of it: 200 and the stored object."""
+    old = call.stored()
+    changed = patch.patched(call.request.content_type, call.schema, old, decode.body(call))
+    if changed is None:
+        raise status.unprocessable("the patch leaves no object")
+    return replace(call, old, decode.checked(call, changed))
+
+
+def replace(call: Call, old: Raw, given: Json) -> Response:
+    """Makes `given` the new version, as far as the subresource may change it; nothing happens if nothing differs."""
+    meta = metadata.for_update(call, old["metadata"], given.get("metadata") or {})
+    made = _VERSIONS.get(call.subresource, _whole)(call, old, given, meta)
+    if metadata.spec_changed(old, made):
+        metadata.next_generation(meta)
+    elif made == old:
+        return Response(200, old)
+    if call.dry_run():
+        return Response(200, made)
+    if call.kind is catalog.NAMESPACE:
+        stored = call.store.put(call.kind.plural, "", call.name, made)
+        deletion.finish_namespace(call.store, call.name)
+    elif metadata.finished(meta):
+        stored = deletion.remove(call.store, call.kind, call.namespace, call.name)
+    else:
+        stored = call.store.put(call.kind.plural, call.namespace, call.name, made)
+    return Response(200, stored)
+
+
+def _whole(call: Call, old: Raw, given: Json, meta: Json) -> Json:
+    made = call.kind.prepare(_arranged(given, meta), old, call.gates)
+    if made != old:
+        admission.on_update(call, made, old)
+        _refuse(call, call.kind.validate(made, old, call.gates))
+    return made
+
+
+def _status(call: Call, old: Raw, given: Json, meta: Json) -> Json:
+    """Only the status, and metadata but for the owners."""
+    _keep_owners(old, meta)
+    made = {**old, "metadata": meta}
+    if "status" in given:
+        made["status"] = given["status"]
+    else:
+        made.pop("status", None)
+    _refuse(call, call.kind.validate_status(made, old, call.gates))
+    return made
+
+
+def _resize(call: Call, old: Raw, given: Json, meta: Json) -> Json:
+    """Only resources of containers and of the pod; metadata stays."""
+    meta.clear()
+    meta.update(old["metadata"])
+    made: Json = {**old, "metadata": meta, "spec": given.get("spec") or {}}
+    _refuse(call, pod_update.resize(made, old, call.gates))
+    return made
+
+
+def _finalize(call: Call, old: Raw, given: Json, meta: Json) -> Json:
+    """Only the finalizers in the spec of a namespace."""
+    finalizers = (given.get("spec") or {}).get("finalizers") or []
+    return {**old, "metadata": meta, "spec": {**old.get("spec", {}), "finalizers": finalizers}}
+
+
+_VERSIONS = {"status": _status, "resize": _resize, "finalize": _finalize}
+
+
+def _keep_owners(old: Raw, meta: Json) -> None:
+    meta.pop("ownerReferences", None)
+    if "ownerReferences" in old["metadata"]:
+        meta["ownerReferences"] = old["metadata"]["ownerReferences"]
+
+
+def _refuse(call: Call, errors: list[Any]) -> None:
+    if errors:
+        raise status.invalid(call.kind, call.name, errors)
+
+
+def _arranged(given: Json, meta: Json) -> Json:
+    """A new top level in the usual order."""
+    head = {"apiVersion": given["apiVersion"], "kind": given["kind"], "metadata": meta}
+    return head | {key: value for key, value in given.items() if key not in head}
