@@ -18,7 +18,7 @@ WANTED_OF_SEARCH = 25
 
 
 def cases(area: str) -> list[Case]:
-    return select([CASES], area=area, needs=["job"])
+    return select([CASES / area], needs=["job"])
 
 
 def searches(family: str) -> list[Case]:
@@ -33,7 +33,7 @@ def test_a_case_of_flat_groups_passes(case: Case) -> None:
     assert result.passed, "\n".join(result.sentences)
 
 
-@pytest.mark.parametrize("case", select([CASES], area="builder"), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", select([CASES / "builder"]), ids=lambda case: case.name)
 def test_a_builder_case_passes_as_far_as_it_is_built(case: Case) -> None:
     (result,) = run([case.path])
     assert not result.failed, "\n".join(result.sentences)

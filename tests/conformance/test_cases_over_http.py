@@ -13,7 +13,7 @@ CASES = Path(__file__).parents[2] / "conformance" / "cases"
 
 
 def cases(area: str) -> list[Case]:
-    return select([CASES], area=area, needs=["job"])
+    return select([CASES / area], needs=["job"])
 
 
 @pytest.mark.parametrize("area", ["gang", "basic", "queue", "validation"])
