@@ -114,9 +114,7 @@ def waiting_in_vain(state: State, *, groups: bool = True) -> list[str]:
     return wrong
 
 
-def differs_from_rebuilt(
-    scheduler: Scheduler, make: Callable[[], Any], server: ApiServer, now: Instant
-) -> list[str]:
+def differs_from_rebuilt(scheduler: Scheduler, make: Callable[[], Any], server: ApiServer, now: Instant) -> list[str]:
     """Whether a cache that followed the changes is equal to one made from a list of everything.
 
     Only meaningful when every change has been delivered and nothing is assumed.
