@@ -190,7 +190,7 @@ def namespace(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
         return
     metadata = _part(obj, "metadata")
     labels = _part(metadata, "labels")
-    if "kubernetes.io/metadata.name" not in labels:
+    if "kubernetes.io/metadata.name" not in labels and _is_part(metadata, "labels"):
         labels["kubernetes.io/metadata.name"] = metadata.get("name", "")
         obj["metadata"] = metadata | {"labels": labels}
     if old is None:

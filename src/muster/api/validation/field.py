@@ -77,22 +77,25 @@ class Path:
 
     __slots__ = ("_parent", "_step")
 
-    def __init__(self, step: str = "", parent: Path | None = None) -> None:
+    def __init__(self, step: str | int = "", parent: Path | None = None) -> None:
         self._step = step
         self._parent = parent
 
     def __truediv__(self, name: str) -> Path:
-        return Path(f".{name}" if self._parent or self._step else name, self)
+        return Path(name, self)
 
     def __floordiv__(self, index: int) -> Path:
-        return Path(f"[{index}]", self)
+        return Path(index, self)
 
     def key(self, key: str) -> Path:
         """The entry of a mapping: `metadata.labels[app]`."""
         return Path(f"[{key}]", self)
 
     def __str__(self) -> str:
-        return (str(self._parent) if self._parent else "") + self._step
+        before = str(self._parent) if self._parent else ""
+        if isinstance(self._step, int):
+            return f"{before}[{self._step}]"
+        return f"{before}.{self._step}" if before and self._step[:1] != "[" else f"{before}{self._step}"
 
     def __repr__(self) -> str:
         return f"<Path {self}>"

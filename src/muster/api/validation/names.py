@@ -49,9 +49,15 @@ def dns_subdomain(value: str) -> str | None:
     return None if _DNS_SUBDOMAIN.fullmatch(value) else _SUBDOMAIN_TEXT
 
 
-@lru_cache(maxsize=16_384)
 def label_key(value: str) -> str | None:
     """A qualified name: label and annotation keys, resources, finalizers, gates, topology keys."""
+    if len(value) > SUBDOMAIN_LENGTH + 1 + LABEL_LENGTH:
+        return f"must be no more than {SUBDOMAIN_LENGTH + 1 + LABEL_LENGTH} characters"
+    return _label_key(value)
+
+
+@lru_cache(maxsize=16_384)
+def _label_key(value: str) -> str | None:
     prefix, slash, name = value.rpartition("/")
     if slash and (problem := dns_subdomain(prefix)):
         return f"prefix part {problem}"
@@ -62,11 +68,13 @@ def label_key(value: str) -> str | None:
     return None if _QUALIFIED.fullmatch(name) else f"name part {_QUALIFIED_TEXT}"
 
 
-@lru_cache(maxsize=16_384)
 def label_value(value: str) -> str | None:
     """Empty, or up to 63 characters like the name part of a key."""
-    if len(value) > LABEL_LENGTH:
-        return f"must be no more than {LABEL_LENGTH} characters"
+    return f"must be no more than {LABEL_LENGTH} characters" if len(value) > LABEL_LENGTH else _label_value(value)
+
+
+@lru_cache(maxsize=16_384)
+def _label_value(value: str) -> str | None:
     return None if not value or _QUALIFIED.fullmatch(value) else _VALUE_TEXT
 
 

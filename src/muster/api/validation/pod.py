@@ -31,7 +31,7 @@ def pod(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: FeatureGat
     if new.get("spec") == old.get("spec"):
         return errors
     errors += pod_spec(view.spec, SPEC, gates)
-    return errors + pod_update.changes(new["spec"], old["spec"], view.spec, before.spec)
+    return errors + pod_update.changes(new.get("spec", {}), old.get("spec", {}), view.spec, before.spec)
 
 
 def pod_spec(spec: PodSpec, path: Path, gates: FeatureGates) -> Errors:
