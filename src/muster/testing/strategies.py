@@ -227,3 +227,34 @@ def _nominated(
     )
     own = tuple(pod for head in entries for pod in head.pods if draw(st.integers(0, 15)) == 15)
     return tuple((pod, draw(st.sampled_from(nodes))) for pod in (*strangers, *own))
+
+
+@st.composite
+def puzzles(draw: st.DrawFn, *, nodes: int = 4, pieces: int = 3) -> Instance:
+    """One gang that fills a cluster to the last bit: every node was cut into pods, and all of them are needed.
+
+    There is at least one placement, and few: a greedy search that takes the wrong turn does not find it. Sometimes a
+    pod too many makes it impossible, for no reason that a bound on sums must see.
+    """
+    cuts = draw(st.lists(st.lists(_pieces(), min_size=1, max_size=pieces), min_size=2, max_size=nodes))
+    cluster = tuple(
+        builders.node(
+            f"n{number}",
+            cpu=sum(cpu for cpu, _, _ in cut) * 1000,
+            memory=sum(memory for _, memory, _ in cut),
+            gpus=sum(gpus for _, _, gpus in cut),
+        )
+        for number, cut in enumerate(cuts, 1)
+    )
+    wanted = [piece for cut in cuts for piece in cut]
+    wanted += draw(rarely(st.just([(1, 0, 0)]), []))
+    members = tuple(
+        builders.pod(f"p{rank}", group="g", cpu=cpu * 1000, memory=memory, gpus=gpus)
+        for rank, (cpu, memory, gpus) in enumerate(draw(st.permutations(wanted)))
+    )
+    return Instance(cluster, (), (), (builders.entry(*members, group=builders.group("g", len(members))),))
+
+
+def _pieces() -> st.SearchStrategy[tuple[int, int, int]]:
+    """cpu (cores), memory, accelerators of one pod."""
+    return st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 4))
