@@ -151,7 +151,7 @@ class PodRecord:
     """Completion index, where the pod has one."""
     generation: int = 0
     unsupported: tuple[str, ...] = ()
-    """What it asks for that this scheduler cannot honour yet, such as "inter-pod affinity"; it waits (never wrongly placed)."""
+    """What it asks for that cannot be honoured yet, such as "inter-pod affinity": it waits."""
 
     @property
     def holds_room(self) -> bool:

@@ -1,6 +1,6 @@
 """The only module that makes English of a Diagnosis: condition and event messages, and the one-sentence verdict.
 
-Messages keep the shapes that Kubernetes users and tools know (statements 31, 32, 65); the verdict is Muster's own (M14).
+Messages keep the shapes that Kubernetes users and tools know (statements 31, 32, 65); the verdict is Muster's (M14).
 """
 
 from __future__ import annotations
@@ -173,7 +173,8 @@ def _remedies(remedies: Iterable[Remedy]) -> str:
 
 def remedy_phrase(remedy: Remedy) -> str:
     """A change that would help, as an order: `add 3 nodes like n1`."""
-    return _REMEDIES[remedy.action](remedy)
+    known = _REMEDIES.get(remedy.action)
+    return known(remedy) if known else f"{remedy.action} {remedy.amount or ''} {remedy.detail}".strip()
 
 
 _REMEDIES: Mapping[str, Callable[[Remedy], str]] = {

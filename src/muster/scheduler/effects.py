@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from muster.api.machine import Effect
 from muster.engine.profile import Profile
-from muster.engine.search import Work
+from muster.engine.work import Work
 from muster.model.records import QueueEntry
 from muster.model.snapshot import Snapshot
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from muster.api.gates import FeatureGates
 from muster.api.instant import Instant
+from muster.api.machine import Listed, Observed, Refused, WakeAt, Woken, Written
 from muster.engine.profile import Profile
-from muster.model.diagnosis import Diagnosis
-from muster.model.records import EntryKey
-from muster.scheduler.effects import SchedulerEffect
-from muster.scheduler.events import SchedulerEvent
+from muster.engine.work import Work
+from muster.model.decision import Decision
+from muster.model.diagnosis import Diagnosis, Verdict
+from muster.model.plan import Nominate, Plan
+from muster.model.records import EntryKey, QueueEntry
+from muster.scheduler import diagnoses, holds
+from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
+from muster.scheduler.commit import Binding, BindTag, Commit, Step
+from muster.scheduler.effects import Decide, SchedulerEffect
+from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
+from muster.scheduler.heldback import HeldBack
+from muster.scheduler.ingest import Ingest
+from muster.scheduler.queue import LONGEST_BACKOFF, Entry, Queue
+from muster.scheduler.reports import MANY, EventTag, Reports
+from muster.scheduler.rooms import Touch, merged
+from muster.scheduler.watching import GROUPS, NODES, PODS, Watching
+
+BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT = "backoff", "safety", "retry", "give-up", "report"
+"""Tags of the timers."""
 
 
 class Scheduler:
@@ -21,26 +37,241 @@ class Scheduler:
         scheduler_name: pods that name another scheduler are counted and otherwise left alone.
         gates: GenericWorkload off: `schedulingGroup` is ignored and PodGroups are not watched.
         levels: topology label keys, widest first, that fix the storage order of nodes.
+        budget: what a decision may spend on search.
     """
 
     def __init__(
         self,
         profile: Profile,
         *,
-        scheduler_name: str = "default-scheduler",
+        scheduler_name: str = DEFAULT_SCHEDULER,
         gates: FeatureGates | None = None,
         levels: Sequence[str] = (),
-    ) -> None: ...
-
-    @property
-    def resources(self) -> tuple[str, ...]:
+        budget: Work | None = None,
+    ) -> None:
+        gates = gates or FeatureGates()
+        self.cache = Cache(scheduler_name, levels)
+        self.queue = Queue(self.cache, scheduler_name)
+        self.commit = Commit(self.cache, profile)
+        self.paused = False
+        self.resources: tuple[str, ...] = (NODES, GROUPS, PODS) if gates.generic_workload else (NODES, PODS)
         """Watched resources, in the order in which they must be listed first."""
+        self._profile = profile
+        self._budget = budget or Work()
+        self._reports = Reports(scheduler_name, placements=gates.topology)
+        self._heldback = HeldBack(self.queue)
+        ingest = Ingest(groups=gates.generic_workload, topology=gates.topology)
+        self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback)
+        self._unlisted = set(self.resources)
+        self._timers: dict[str, Instant | None] = {}
+        self._ticket = 0
+        self._deciding: list[tuple[Entry, QueueEntry]] | None = None
+        self._meanwhile: dict[str, Touch] = {}
+        """Nodes that got better while a decision was under way."""
+
+    # -- reading
 
     @property
     def diagnoses(self) -> Mapping[EntryKey, Diagnosis]:
         """Why each waiting entry waits. Entries that are about to be decided, or are bound, have none."""
+        return diagnoses.Diagnoses(self.queue, self.commit)
 
     def idle(self, now: Instant) -> bool:
         """Whether nothing is under way or can go on at `now` without a new event: no decision, write or due timer."""
+        if self._deciding is not None or any(b.step is Step.BINDING for b in self.commit.bindings.values()):
+            return False
+        if self.queue.has_active and not self.paused:
+            return False
+        return not any(at is not None and at <= now for at in self._timers.values())
 
-    def handle(self, event: SchedulerEvent, now: Instant) -> Sequence[SchedulerEffect]: ...
+    # -- events
+
+    def handle(self, event: SchedulerEvent, now: Instant) -> Sequence[SchedulerEffect]:
+        effects = list(self._effects(event, now))
+        self._wake(now)
+        effects.extend(self._decide())
+        effects.extend(self._set_timers())
+        return effects
+
+    def _effects(self, event: SchedulerEvent, now: Instant) -> Iterator[SchedulerEffect]:
+        if isinstance(event, Observed):
+            yield from self._watching.observed(event, now)
+        elif isinstance(event, Written | Refused):
+            yield from self._answered(event, now)
+        elif isinstance(event, Decided):
+            yield from self._decided(event, now)
+        elif isinstance(event, Woken):
+            yield from self._woken(str(event.tag), now)
+        elif isinstance(event, Listed):
+            yield from self._watching.listed(event, now)
+            self._unlisted.discard(event.resource)
+        elif isinstance(event, Pause | Resume):
+            self.paused = isinstance(event, Pause)
+
+    def _wake(self, now: Instant) -> None:
+        touched = self.cache.take_touched()
+        if touched:
+            self.queue.wake(touched, now)
+            if self._deciding is not None:
+                merged(self._meanwhile, touched)
+
+    def _decide(self) -> Iterator[Decide]:
+        if self._deciding is None and not self.paused and not self._unlisted and self.queue.has_active:
+            self._deciding = self.queue.heads()
+            self._ticket += 1
+            heads = tuple(head for _, head in self._deciding)
+            yield Decide(self._ticket, self.cache.snapshot(), heads, self._profile, self._budget)
+
+    # -- timers
+
+    def _set_timers(self) -> Iterator[WakeAt]:
+        wanted = {
+            BACKOFF: self.queue.backoff_due(),
+            SAFETY: self.queue.safety_due(),
+            RETRY: self.commit.retry_due(),
+            GIVE_UP: self.commit.give_up_due(),
+            REPORT: self._heldback.due(),
+        }
+        for tag, at in wanted.items():
+            if self._timers.get(tag) != at:
+                self._timers[tag] = at
+                yield WakeAt(at, tag)
+
+    def _woken(self, tag: str, now: Instant) -> Iterator[SchedulerEffect]:
+        self._timers.pop(tag, None)
+        if tag == BACKOFF:
+            self.queue.end_backoffs(now)
+        elif tag == SAFETY:
+            self.queue.retry_long_waiting(now)
+        elif tag == RETRY:
+            yield from self._retry(now)
+        elif tag == GIVE_UP:
+            yield from self._give_up(now)
+        elif tag == REPORT:
+            for entry, hold in self._heldback.take(now):
+                diagnosis = holds.diagnose(self.cache, entry.key, entry.uid, hold)
+                pods = self.queue.pending(entry.key)
+                yield from self._reports.held(diagnosis, self.cache.groups.get(entry.key.key), pods, now)
+
+    # -- decisions
+
+    def _decided(self, event: Decided, now: Instant) -> Iterator[SchedulerEffect]:
+        if self._deciding is None or event.ticket != self._ticket:
+            return
+        heads, self._deciding = self._deciding, None
+        if event.decision is None:
+            for entry, head in heads:
+                if self._is_current(entry):
+                    diagnosis = diagnoses.decision_failed(head, self.cache.rooms.revision, event.error)
+                    yield from self._fail(entry, head, diagnosis, now, retry=True)
+        else:
+            yield from self._commit_all(heads, event.decision, now)
+        self.queue.wake(self._meanwhile, now)
+        self._meanwhile = {}
+        for entry, _ in heads:
+            self._heldback.note(entry.key, now)
+
+    def _commit_all(
+        self, heads: Sequence[tuple[Entry, QueueEntry]], decision: Decision, now: Instant
+    ) -> Iterator[SchedulerEffect]:
+        """Takes plan after plan. Once one is not taken, later failures prove nothing: it held room against them."""
+        changed = self.commit.changed_nodes(decision.plans)
+        in_doubt = False
+        for (entry, head), plan, diagnosis in zip(heads, decision.plans, decision.diagnoses, strict=True):
+            if not self._is_current(entry):
+                in_doubt = in_doubt or bool(plan.binds)
+            elif not plan.binds:
+                if in_doubt and diagnosis.verdict is Verdict.UNSCHEDULABLE:
+                    self.queue.again(entry, now, stale=False)
+                else:
+                    yield from self._fail(entry, head, diagnosis, now, plan=plan)
+            elif self.commit.holds(head, plan, changed):
+                yield from self._take(entry, head, plan, diagnosis, now)
+            else:
+                in_doubt = True
+                self.queue.again(entry, now, stale=True)
+
+    def _is_current(self, entry: Entry) -> bool:
+        """Whether what was decided is still the entry of that name: not gone, and not made anew meanwhile."""
+        return self.queue.entries.get(entry.key) is entry
+
+    def _take(
+        self, entry: Entry, head: QueueEntry, plan: Plan, diagnosis: Diagnosis, now: Instant
+    ) -> Iterator[SchedulerEffect]:
+        whole = len(plan.binds)
+        deficit = self.queue.deficit(entry)
+        if deficit is not None:
+            plan = Plan(plan.revision, plan.binds[:deficit], plan.generations)
+        bound = len(plan.binds)
+        nodes = len({step.node for step in plan.binds})
+        yield from self._reports.placed(head, diagnosis, bound, nodes, now)
+        yield from self.commit.start(head, plan, quiet=head.group is not None and bound >= MANY)
+        self.queue.placed(entry, head, diagnosis, now, trimmed=bound < whole)
+
+    def _fail(
+        self,
+        entry: Entry,
+        head: QueueEntry,
+        diagnosis: Diagnosis,
+        now: Instant,
+        *,
+        plan: Plan | None = None,
+        retry: bool = False,
+    ) -> Iterator[SchedulerEffect]:
+        yield from self._reports.failed(head, diagnosis, now)
+        yield from self._nominations(head, diagnosis, plan)
+        self.queue.failed(entry, head, diagnosis, now, retry=retry)
+
+    def _nominations(self, head: QueueEntry, diagnosis: Diagnosis, plan: Plan | None) -> Iterator[SchedulerEffect]:
+        """Clears nominations of pods that would have fitted or met an error, or without any node (statement 58)."""
+        told = {step.uid: step.node for step in plan.steps if isinstance(step, Nominate)} if plan else {}
+        for record in head.pods:
+            if record.uid in told:
+                yield self._reports.nominate(record, told[record.uid])
+            elif record.nominated_node is not None:
+                own = diagnosis.pods.get(record.key)
+                kept = diagnosis.verdict is Verdict.UNSCHEDULABLE and own is not None and own.rejections and own.nodes
+                if not kept:
+                    yield self._reports.nominate(record, "")
+
+    # -- bindings
+
+    def _answered(self, event: Written | Refused, now: Instant) -> Iterator[SchedulerEffect]:
+        if isinstance(event.tag, BindTag):
+            binding = self.commit.outcome(event.tag, event.response, now)
+            if binding is not None:
+                yield from self._bound(binding, now)
+        elif isinstance(event.tag, EventTag) and isinstance(event, Refused):
+            self._reports.unknown(event.tag)
+
+    def _bound(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
+        if binding.step is Step.BOUND:
+            if not binding.quiet:
+                yield from self._reports.bound(binding.record, binding.node, now)
+        elif binding.step is Step.DROPPED:
+            self._back_to_queue(binding.entry, binding.message, now)
+        elif binding.step is Step.RETRYING and binding.attempts == 1:
+            yield from self._reports.refused(binding.record, binding.message, now)
+
+    def _retry(self, now: Instant) -> Iterator[SchedulerEffect]:
+        for binding in tuple(self.commit.due_retries(now)):
+            if self.commit.is_lost(binding):
+                self.commit.drop(binding)
+                self._watching.refresh(binding.entry, now)
+            else:
+                yield self.commit.send_again(binding)
+
+    def _give_up(self, now: Instant) -> Iterator[SchedulerEffect]:
+        yield from ()
+        for key, message in self.commit.give_up(now):
+            self._back_to_queue(key, message, now, LONGEST_BACKOFF)
+
+    def _back_to_queue(self, key: EntryKey, message: str, now: Instant, wait: Instant | None = None) -> None:
+        """What was placed and could not be bound is pending again, behind a backoff, so that others get a turn."""
+        self._watching.refresh(key, now)
+        entry = self.queue.entries.get(key)
+        if entry is not None:
+            pending = len(self.queue.pending(key))
+            diagnosis = diagnoses.binding_refused(key, entry.uid, self.cache.rooms.revision, message, pending)
+            self.queue.back_off(entry, diagnosis, now, wait)
+            self._heldback.note(key, now)

@@ -281,10 +281,13 @@ class Queue:
             heapq.heappop(heap)
         return None
 
-    def tick(self, now: Instant) -> None:
-        """Lets go what has waited long enough."""
+    def end_backoffs(self, now: Instant) -> None:
+        """Makes active whose backoff is over."""
         while (at := self.backoff_due()) is not None and at <= now:
             self._activate(self.entries[heapq.heappop(self._backoff)[-1]])
+
+    def retry_long_waiting(self, now: Instant) -> None:
+        """The safety retry: makes active what has waited for so long."""
         while (at := self.safety_due()) is not None and at <= now:
             entry = self.entries[heapq.heappop(self._safety)[-1]]
             self._leave_waiting(entry)
@@ -312,7 +315,7 @@ class Queue:
         pods = groups = 0
         while (entry := self._first()) is not None:
             size = self._size(entry)
-            alone = size > MOST_PODS or self.has_surplus(entry)
+            alone = size > MOST_PODS or self.deficit(entry) is not None
             if heads and (alone or pods + size > MOST_PODS or groups == MOST_GROUPS):
                 break
             heapq.heappop(self._active)
@@ -327,12 +330,13 @@ class Queue:
     def _size(self, entry: Entry) -> int:
         return 1 if entry.key.kind is EntryKind.POD else len(self.cache.members[entry.key.key].pending)
 
-    def has_surplus(self, entry: Entry) -> bool:
-        """Whether a broken group has more pending than its deficit: only the deficit may go first (M12)."""
+    def deficit(self, entry: Entry) -> int | None:
+        """How many pods a broken group may place now if it has more pending: only its deficit goes first (M12)."""
         if entry.key.kind is EntryKind.POD or not self._broken(entry.key.key):
-            return False
+            return None
         members = self.cache.members[entry.key.key]
-        return members.present > self.cache.groups[entry.key.key].min_count
+        lacking = self.cache.groups[entry.key.key].min_count - len(members.running) - len(members.succeeded)
+        return lacking if lacking < len(members.pending) else None
 
     def _head(self, entry: Entry) -> QueueEntry:
         key = entry.key
@@ -346,7 +350,7 @@ class Queue:
             priority=group.priority,
             since=entry.seen.since,
             attempts=entry.attempts,
-            pods=tuple(sorted(members.pending.values(), key=_member_order)),
+            pods=self.pending(key),
             group=group,
             running=len(members.running),
             succeeded=len(members.succeeded),
@@ -401,6 +405,22 @@ class Queue:
             entry.ready_at = now + backoff(entry.attempts)
         entry.state = State.HELD
         self._place(entry, now, News.NOTHING)
+
+    def back_off(self, entry: Entry, diagnosis: Diagnosis, now: Instant, wait: Instant | None = None) -> None:
+        """An entry that is not being decided rests for `wait`, or for as long as its attempts call for."""
+        if entry.state in (State.DECIDING, State.HELD):
+            return
+        self._leave_waiting(entry)
+        entry.attempts += 1
+        entry.ready_at = now + (wait or backoff(entry.attempts))
+        entry.diagnosis = diagnosis
+        self._wake(entry, now)
+
+    def pending(self, key: EntryKey) -> tuple[PodRecord, ...]:
+        """The pending pods of an entry, in member order."""
+        if key.kind is EntryKind.POD:
+            return (self.cache.pods[key.key],)
+        return tuple(sorted(self.cache.members[key.key].pending.values(), key=_member_order))
 
     def waiting(self) -> Iterator[Entry]:
         """Entries in queue order, those that have no order yet by age."""

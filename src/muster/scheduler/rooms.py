@@ -230,6 +230,17 @@ def _better(old: NodeRecord, new: NodeRecord) -> bool:
     )
 
 
+def merged(into: dict[str, Touch], more: dict[str, Touch]) -> None:
+    """Adds later touches to earlier ones."""
+    for node, touch in more.items():
+        known = into.get(node)
+        if known is None:
+            into[node] = touch
+        else:
+            before = None if touch.before is None else known.before
+            into[node] = Touch(before, known.static or touch.static)
+
+
 def _frozen(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Set
+
+from muster.model.keys import Key
 
 _REMEMBERED = 20_000
 """Ended incarnations remembered, so that a late event does not bring one back."""
@@ -19,10 +21,10 @@ class Versions:
     __slots__ = ("_current", "_ended")
 
     def __init__(self) -> None:
-        self._current: dict[Hashable, tuple[str, int | None]] = {}
+        self._current: dict[Key, tuple[str, int | None]] = {}
         self._ended: dict[str, None] = {}
 
-    def accepts(self, key: Hashable, uid: str, at: int | None) -> bool:
+    def accepts(self, key: Key, uid: str, at: int | None) -> bool:
         """Whether this state of an object is news, and if so, notes it.
 
         Another incarnation under the same name is news unless it is known to have ended or is older than the known one.
@@ -38,7 +40,7 @@ class Versions:
         self._current[key] = (uid, at)
         return True
 
-    def ends(self, key: Hashable, uid: str) -> bool:
+    def ends(self, key: Key, uid: str) -> bool:
         """Whether a deletion of this incarnation is news, and if so, notes it."""
         known = self._current.get(key)
         self._end(uid)
@@ -47,10 +49,9 @@ class Versions:
         del self._current[key]
         return True
 
-    def missing(self, listed: Iterable[Hashable]) -> list[Hashable]:
+    def missing(self, listed: Set[Key]) -> list[Key]:
         """Known objects that are not among those listed; they are noted as ended."""
-        there = set(listed)
-        gone = [key for key in self._current if key not in there]
+        gone = [key for key in self._current if key not in listed]
         for key in gone:
             self._end(self._current.pop(key)[0])
         return gone

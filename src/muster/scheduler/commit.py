@@ -1,0 +1,292 @@
+"""From a decision to bound pods: the re-check of a plan, and every pod's way to its node as a table of transitions."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from muster.api import writes
+from muster.api.calls import Response
+from muster.api.instant import MINUTE, Instant
+from muster.api.machine import Write
+from muster.engine.fit import still_fits
+from muster.engine.profile import Profile
+from muster.model.keys import Key
+from muster.model.plan import Plan
+from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEntry
+from muster.scheduler.cache import Cache
+from muster.scheduler.queue import backoff
+
+GIVE_UP: Instant = MINUTE
+"""So long after the first refusal an entry with nothing bound gives its slots back."""
+
+
+class Step(Enum):
+    """Where a decided pod is on its way."""
+
+    ASSUMED = "assumed"
+    BINDING = "binding"
+    RETRYING = "retrying"
+    BOUND = "bound"
+    DONE = "done"
+    DROPPED = "dropped"
+
+
+class Happening(Enum):
+    """What moves it on."""
+
+    SENT = "the binding was sent"
+    ACCEPTED = "the server accepted it"
+    REFUSED = "the server refused it, and may not another time"
+    GONE = "pod, node or group is gone, or the pod is bound by somebody else"
+    SEEN = "the watch shows the pod bound"
+    EXPIRED = "refused for too long with nothing of the entry bound"
+
+
+TRANSITIONS: Mapping[tuple[Step, Happening], Step] = {
+    (Step.ASSUMED, Happening.SENT): Step.BINDING,
+    (Step.BINDING, Happening.ACCEPTED): Step.BOUND,
+    (Step.BINDING, Happening.REFUSED): Step.RETRYING,
+    (Step.BINDING, Happening.GONE): Step.DROPPED,
+    (Step.BINDING, Happening.SEEN): Step.DONE,
+    (Step.RETRYING, Happening.SENT): Step.BINDING,
+    (Step.RETRYING, Happening.GONE): Step.DROPPED,
+    (Step.RETRYING, Happening.SEEN): Step.DONE,
+    (Step.RETRYING, Happening.EXPIRED): Step.DROPPED,
+    (Step.BOUND, Happening.GONE): Step.DROPPED,
+    (Step.BOUND, Happening.SEEN): Step.DONE,
+}
+"""The slot is held in every state but DONE (the pod holds it itself then) and DROPPED."""
+
+_ENDED = frozenset({Step.DONE, Step.DROPPED})
+_SETTLED = _ENDED | {Step.BOUND}
+
+
+class BindTag(NamedTuple):
+    """Tag of a binding."""
+
+    uid: str
+    attempt: int
+
+
+@dataclass(slots=True)
+class Binding:
+    """One pod on its way to its node."""
+
+    record: PodRecord
+    node: str
+    entry: EntryKey
+    quiet: bool
+    """No event of its own when it is bound: the group has one."""
+    step: Step = Step.ASSUMED
+    attempts: int = 0
+    retry_at: Instant = 0
+    refused_at: Instant | None = None
+    """When it was refused for the first time."""
+    message: str = ""
+    """What the server said last."""
+
+
+class Commit:
+    """Bindings under way. Assumes and forgets in the cache; the queue is the caller's business."""
+
+    def __init__(self, cache: Cache, profile: Profile) -> None:
+        self.cache = cache
+        self.bindings: dict[str, Binding] = {}
+        self._profile = profile
+        self._retries: list[tuple[Instant, str]] = []
+        self._refused: dict[EntryKey, dict[str, Binding]] = {}
+        """Bindings that were refused and not accepted since, by entry and pod uid."""
+
+    # -- the re-check
+
+    def changed_nodes(self, plans: Sequence[Plan]) -> frozenset[str]:
+        """Nodes that these plans rely on and that are not as they were. To be asked before any of them is taken."""
+        generation = self.cache.rooms.generation
+        return frozenset(
+            node for plan in plans for node, at in (plan.generations or {}).items() if generation(node) != at
+        )
+
+    def holds(self, head: QueueEntry, plan: Plan, changed: frozenset[str]) -> bool:
+        """Whether a plan can be taken as it is: its pods and group are as they were, and its nodes too or fit still."""
+        if not all(self._is_as_it_was(record, head, plan) for record in self._bound_by(head, plan)):
+            return False
+        if head.group is not None and not self._reaches_minimum(head, len(plan.binds)):
+            return False
+        if changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
+            return True
+        classes = {record.uid: record.cls for record in head.pods}
+        placements = [(classes[step.uid], step.node) for step in plan.binds]
+        return still_fits(self.cache.snapshot(), self._profile, placements)
+
+    def _bound_by(self, head: QueueEntry, plan: Plan) -> Iterator[PodRecord]:
+        taken = {step.uid for step in plan.binds}
+        return (record for record in head.pods if record.uid in taken)
+
+    def _is_as_it_was(self, record: PodRecord, head: QueueEntry, plan: Plan) -> bool:
+        now = self.cache.pods.get(record.key)
+        return now is record or (
+            now is not None
+            and now.uid == record.uid
+            and now.phase is Phase.PENDING
+            and not now.terminating
+            and now.cls is record.cls
+            and now.priority == record.priority
+            and now.scheduler_name == record.scheduler_name
+            and record.uid not in self.cache.assumed
+        )
+
+    def _reaches_minimum(self, head: QueueEntry, placed: int) -> bool:
+        assert head.group is not None
+        group, members = self.cache.groups.get(head.group.key), self.cache.members.get(head.group.key)
+        if group is None or members is None or group.uid != head.group.uid:
+            return False
+        return len(members.running) + len(members.succeeded) + placed >= group.min_count
+
+    # -- the way of each pod
+
+    def start(self, head: QueueEntry, plan: Plan, *, quiet: bool) -> Iterator[Write]:
+        """Assumes every pod of the plan on its node and sends the bindings."""
+        by_uid = {record.uid: record for record in head.pods}
+        for step in plan.binds:
+            binding = Binding(self.cache.pods[by_uid[step.uid].key], step.node, head.key, quiet)
+            self.cache.assume(binding.record, step.node)
+            self.bindings[step.uid] = binding
+            yield self._send(binding)
+
+    def _send(self, binding: Binding) -> Write:
+        self._move(binding, Happening.SENT)
+        binding.attempts += 1
+        key = binding.record.key
+        request = writes.bind(key.namespace, key.name, binding.record.uid, binding.node)
+        return Write(request, BindTag(binding.record.uid, binding.attempts))
+
+    def _move(self, binding: Binding, happening: Happening) -> Step:
+        binding.step = TRANSITIONS[binding.step, happening]
+        if binding.step in _SETTLED:
+            self._no_longer_refused(binding)
+        if binding.step in _ENDED:
+            del self.bindings[binding.record.uid]
+        if binding.step is Step.DROPPED:
+            self.cache.forget(self.cache.pods.get(binding.record.key) or binding.record)
+        return binding.step
+
+    def _no_longer_refused(self, binding: Binding) -> None:
+        refused = self._refused.get(binding.entry, {})
+        if refused.pop(binding.record.uid, None) is not None and not refused:
+            del self._refused[binding.entry]
+
+    def outcome(self, tag: BindTag, response: Response, now: Instant) -> Binding | None:
+        """Takes in how a binding ended; returns what it belonged to, None if nobody waits for it any more."""
+        binding = self.bindings.get(tag.uid)
+        if binding is None or binding.step is not Step.BINDING or binding.attempts != tag.attempt:
+            return None
+        if response.ok:
+            self._move(binding, Happening.ACCEPTED)
+            return binding
+        binding.message = _said(response)
+        if response.status in (404, 409, 410):
+            self._move(binding, Happening.GONE)
+            return binding
+        self._move(binding, Happening.REFUSED)
+        if binding.refused_at is None:
+            binding.refused_at = now
+        self._refused.setdefault(binding.entry, {})[tag.uid] = binding
+        binding.retry_at = now + backoff(binding.attempts)
+        heapq.heappush(self._retries, (binding.retry_at, tag.uid))
+        return binding
+
+    def seen(self, record: PodRecord) -> None:
+        """The watch shows a state of a pod: bound, or ended or ending, which ends its way."""
+        binding = self.bindings.get(record.uid)
+        if binding is None:
+            return
+        if record.phase is Phase.BOUND and not record.terminating:
+            self._move(binding, Happening.SEEN)
+        elif record.phase is not Phase.PENDING or record.terminating:
+            self.drop(binding)
+
+    def gone(self, uid: str) -> None:
+        """The pod does not exist any more."""
+        if uid in self.bindings:
+            self.drop(self.bindings[uid])
+
+    def drop(self, binding: Binding) -> None:
+        self._move(binding, Happening.GONE)
+
+    # -- timers
+
+    def retry_due(self) -> Instant | None:
+        while self._retries:
+            at, uid = self._retries[0]
+            binding = self.bindings.get(uid)
+            if binding is not None and binding.step is Step.RETRYING and binding.retry_at == at:
+                return at
+            heapq.heappop(self._retries)
+        return None
+
+    def due_retries(self, now: Instant) -> Iterator[Binding]:
+        """Bindings to be sent again now; the caller sends or drops each."""
+        while (at := self.retry_due()) is not None and at <= now:
+            yield self.bindings[heapq.heappop(self._retries)[1]]
+
+    def send_again(self, binding: Binding) -> Write:
+        return self._send(binding)
+
+    def is_lost(self, binding: Binding) -> bool:
+        """Whether node or group of a binding are gone, so that it may not be sent again."""
+        key = binding.entry
+        missing = key.kind is EntryKind.POD_GROUP and key.key not in self.cache.groups
+        return missing or binding.node not in self.cache.nodes
+
+    def give_up_due(self) -> Instant | None:
+        """When the next entry with nothing bound gives its slots back."""
+        return min((at for key in self._refused if (at := self._gives_up_at(key)) is not None), default=None)
+
+    def _gives_up_at(self, key: EntryKey) -> Instant | None:
+        """None: not at all, or not while an answer is awaited."""
+        refused = self._refused[key].values()
+        if any(b.step is Step.BINDING for b in refused) or self.has_bound(key):
+            return None
+        return min(b.refused_at or 0 for b in refused) + GIVE_UP
+
+    def give_up(self, now: Instant) -> Iterator[tuple[EntryKey, str]]:
+        """Gives back the slots of entries that were refused for too long with nothing bound; yields what was said."""
+        for key in tuple(self._refused):
+            at = self._gives_up_at(key)
+            if at is not None and at <= now:
+                refused = tuple(self._refused[key].values())
+                for binding in refused:
+                    self._move(binding, Happening.EXPIRED)
+                yield key, refused[0].message
+
+    def refused(self) -> Mapping[EntryKey, Sequence[Binding]]:
+        """Entries with refused bindings, for the views."""
+        return {key: tuple(refused.values()) for key, refused in self._refused.items()}
+
+    def has_bound(self, key: EntryKey) -> bool:
+        """Whether anything of the entry holds a node for certain: then its refused members keep their slots."""
+        if key.kind is EntryKind.POD:
+            return False
+        members = self.cache.members.get(key.key)
+        return members is not None and any(self._is_certain(record) for record in members.running.values())
+
+    def _is_certain(self, record: PodRecord) -> bool:
+        binding = self.bindings.get(record.uid)
+        return binding is None or binding.step is Step.BOUND
+
+
+def owner(record: PodRecord) -> EntryKey:
+    """The queue entry that a pod belongs to."""
+    if record.group is None:
+        return EntryKey(EntryKind.POD, record.key)
+    return EntryKey(EntryKind.POD_GROUP, Key(record.key.namespace, record.group))
+
+
+def _said(response: Response) -> str:
+    body = response.body
+    message = body.get("message") if isinstance(body, Mapping) else None
+    return str(message) if message else f"status {response.status}"

@@ -1,0 +1,66 @@
+"""Diagnoses that no decision made: of entries that are held, of refused bindings, of decisions that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
+from muster.model.records import EntryKey, QueueEntry
+from muster.scheduler import holds
+from muster.scheduler.commit import Commit
+from muster.scheduler.queue import Queue, State
+
+_TOLD = frozenset({State.WAITING, State.BACKOFF})
+
+
+class Diagnoses(Mapping[EntryKey, Diagnosis]):
+    """The diagnosis of every entry that waits. Those of held entries are made when they are asked for."""
+
+    def __init__(self, queue: Queue, commit: Commit) -> None:
+        self._queue = queue
+        self._commit = commit
+
+    def __getitem__(self, key: EntryKey) -> Diagnosis:
+        entry = self._queue.entries.get(key)
+        if entry is not None and entry.hold is not None and entry.state is State.HELD:
+            return holds.diagnose(self._queue.cache, key, entry.uid, entry.hold)
+        if entry is not None and entry.diagnosis is not None and entry.state in _TOLD:
+            return entry.diagnosis
+        refused = self._commit.refused().get(key)
+        if entry is not None or not refused:
+            raise KeyError(key)
+        first = refused[0]
+        revision = self._queue.cache.rooms.revision
+        return binding_refused(key, first.record.uid, revision, first.message, len(refused))
+
+    def __iter__(self) -> Iterator[EntryKey]:
+        for key, entry in self._queue.entries.items():
+            if entry.state is State.HELD or (entry.state in _TOLD and entry.diagnosis is not None):
+                yield key
+        for key in self._commit.refused():
+            if key not in self._queue.entries:
+                yield key
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def binding_refused(key: EntryKey, uid: str, revision: int, message: str, pods: int) -> Diagnosis:
+    """Placed, and the API server refuses to bind it."""
+    rejections = (Rejection(Reason.BINDING_REFUSED, 0, message),)
+    return Diagnosis(key, uid, Verdict.ERROR, revision, pending=pods, rejections=rejections)
+
+
+def decision_failed(head: QueueEntry, revision: int, error: str) -> Diagnosis:
+    """`decide` raised."""
+    return Diagnosis(
+        head.key,
+        head.uid,
+        Verdict.ERROR,
+        revision,
+        min_count=head.group.min_count if head.group else 1,
+        running=head.running,
+        succeeded=head.succeeded,
+        pending=len(head.pods),
+        rejections=(Rejection(Reason.DECISION_FAILED, 0, error),),
+    )

@@ -1,0 +1,209 @@
+"""Watch events, folded into the cache, with everything that depends on it told: queue, bindings, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from muster.api.instant import Instant
+from muster.api.machine import DELETED, Listed, Observed, Write
+from muster.api.object import Object
+from muster.model.diagnosis import Verdict
+from muster.model.keys import Key
+from muster.model.records import EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
+from muster.scheduler.cache import Cache
+from muster.scheduler.commit import Commit, owner
+from muster.scheduler.heldback import HeldBack
+from muster.scheduler.ingest import Ingest, Malformed
+from muster.scheduler.queue import News, Queue, Seen
+from muster.scheduler.reports import INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
+from muster.scheduler.versions import Versions, version
+
+NODES, PODS, GROUPS = "nodes", "pods", "podgroups"
+
+
+class Watching:
+    """Takes in what happens in the cluster."""
+
+    def __init__(
+        self, ingest: Ingest, cache: Cache, queue: Queue, commit: Commit, reports: Reports, heldback: HeldBack
+    ) -> None:
+        self._ingest, self._cache, self._queue = ingest, cache, queue
+        self._commit, self._reports, self._heldback = commit, reports, heldback
+        self._versions = {resource: Versions() for resource in (NODES, GROUPS, PODS)}
+        self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
+            NODES: self._put_node,
+            GROUPS: self._put_group,
+            PODS: self._put_pod,
+        }
+        self._drop: dict[str, Callable[[Key, Instant], None]] = {
+            NODES: self._drop_node,
+            GROUPS: self._drop_group,
+            PODS: self._drop_pod,
+        }
+
+    def listed(self, event: Listed, now: Instant) -> Iterable[Write]:
+        """Everything there is: what is not in it is gone."""
+        resource = event.resource
+        if resource not in self._versions:
+            return ()
+        there = {_key(obj) for obj in event.objects}
+        for key in self._versions[resource].missing(there):
+            self._drop[resource](key, now)
+        complaints: list[Write] = []
+        for obj in event.objects:
+            complaints.extend(self._news(resource, obj, now, listed=True))
+        return complaints
+
+    def observed(self, event: Observed, now: Instant) -> Iterable[Write]:
+        """One change; late, repeated and reordered ones are recognised and make no difference."""
+        resource, obj = event.resource, event.object
+        if resource not in self._versions:
+            return ()
+        if event.change != DELETED:
+            return self._news(resource, obj, now, listed=False)
+        key = _key(obj)
+        if self._versions[resource].ends(key, obj.uid):
+            self._drop[resource](key, now)
+        return ()
+
+    def _news(self, resource: str, obj: Object, now: Instant, *, listed: bool) -> Iterable[Write]:
+        meta = obj.raw.get("metadata")
+        if type(meta) is not dict or not isinstance(uid := meta.get("uid"), str):
+            return ()
+        if not self._versions[resource].accepts(_key(obj), uid, version(str(meta.get("resourceVersion", "")))):
+            return ()
+        try:
+            self._put[resource](obj, now, listed)
+        except Malformed as error:
+            self._drop_other(resource, _key(obj), uid, now)
+            return self._reports.malformed(obj, str(error), now)
+        return ()
+
+    def _drop_other(self, resource: str, key: Key, uid: str, now: Instant) -> None:
+        """Whatever had this name before an object that cannot be read is gone; its own earlier state is kept."""
+        cache = self._cache
+        known: NodeRecord | GroupRecord | PodRecord | None
+        if resource == NODES:
+            known = cache.nodes.get(key.name)
+        else:
+            known = cache.groups.get(key) if resource == GROUPS else cache.pods.get(key)
+        if known is not None and known.uid != uid:
+            self._drop[resource](key, now)
+
+    # -- nodes
+
+    def _put_node(self, obj: Object, now: Instant, listed: bool) -> None:
+        self._cache.put_node(self._ingest.node(obj))
+
+    def _drop_node(self, key: Key, now: Instant) -> None:
+        self._cache.drop_node(key.name)
+
+    # -- groups
+
+    def _put_group(self, obj: Object, now: Instant, listed: bool) -> None:
+        record = self._ingest.group(obj)
+        old = self._cache.put_group(record)
+        if old is not None and old.uid != record.uid:
+            self._reports.forget(old.uid)
+        self._reports.seen(obj, record.uid, INITIALLY_SCHEDULED)
+        if old != record:
+            self.refresh(EntryKey(EntryKind.POD_GROUP, record.key), now, _group_news(old, record))
+
+    def _drop_group(self, key: Key, now: Instant) -> None:
+        old = self._cache.drop_group(key)
+        if old is not None:
+            self._reports.forget(old.uid)
+            self.refresh(EntryKey(EntryKind.POD_GROUP, key), now)
+
+    # -- pods
+
+    def _put_pod(self, obj: Object, now: Instant, listed: bool) -> None:
+        record = self._ingest.pod(obj)
+        known = self._cache.pods.get(record.key)
+        if known is not None and known.uid != record.uid:
+            self._drop_pod(record.key, now)
+            known = None
+        if record.phase is Phase.PENDING:
+            self._reports.seen(obj, record.uid, POD_SCHEDULED)
+        elif known is not None and known.phase is Phase.PENDING:
+            self._reports.forget(record.uid)
+        if known == record:
+            return
+        self._cache.put_pod(record)
+        self._commit.seen(record)
+        key = owner(record)
+        if known is not None and known.group != record.group:
+            self.refresh(owner(known), now)
+        if record.phase is not Phase.PENDING and key.kind is EntryKind.POD and known is None:
+            return
+        seen = Seen(record.created if listed else now, record.created) if known is None else None
+        self.refresh(key, now, self._pod_news(key, known, record), seen if _is_waiting(record) else None)
+
+    def _drop_pod(self, key: Key, now: Instant) -> None:
+        old = self._cache.drop_pod(key)
+        if old is not None:
+            self._reports.forget(old.uid)
+            self._commit.gone(old.uid)
+            entry = owner(old)
+            self.refresh(entry, now, self._left(entry))
+
+    def _pod_news(self, key: EntryKey, old: PodRecord | None, new: PodRecord) -> News:
+        """Whether the change of a pod can let its own entry be placed."""
+        if not _counts(new):
+            return self._left(key)
+        if old is None or not _counts(old):
+            return News.CURE
+        if new.phase is Phase.PENDING:
+            return News.CURE if _asks(old) != _asks(new) else News.NOTHING
+        by_us = old.phase is not Phase.PENDING or _asks(old) == _asks(new)
+        return News.NOTHING if by_us else News.CURE
+
+    def _left(self, key: EntryKey) -> News:
+        """A member left: that helps only if members disagreed."""
+        entry = self._queue.entries.get(key)
+        error = entry is not None and entry.diagnosis is not None and entry.diagnosis.verdict is Verdict.ERROR
+        return News.CURE if error else News.NOTHING
+
+    def refresh(self, key: EntryKey, now: Instant, news: News = News.NOTHING, seen: Seen | None = None) -> None:
+        """Brings one entry up to date, and notes if it is held."""
+        self._queue.refresh(key, now, news, seen)
+        self._heldback.note(key, now)
+
+
+def _key(obj: Object) -> Key:
+    return Key(obj.namespace, obj.name)
+
+
+def _group_news(old: GroupRecord | None, new: GroupRecord) -> News:
+    """A lowered minimum or another policy helps at once; a raised one wakes nothing (statement 34)."""
+    if old is None or old.uid != new.uid or new.min_count < old.min_count:
+        return News.URGENT
+    changed = (old.priority, old.preemption_policy, old.parent, old.topology_key, old.policy) != (
+        new.priority,
+        new.preemption_policy,
+        new.parent,
+        new.topology_key,
+        new.policy,
+    )
+    return News.CURE if changed else News.NOTHING
+
+
+def _is_waiting(record: PodRecord) -> bool:
+    return record.phase is Phase.PENDING and not record.terminating
+
+
+def _counts(record: PodRecord) -> bool:
+    """Whether a pod counts towards its group's minimum."""
+    return record.phase is not Phase.FAILED and not record.terminating
+
+
+def _asks(record: PodRecord) -> tuple[object, ...]:
+    """What of a pending pod bears on whether it can be placed."""
+    return (
+        record.cls,
+        record.priority,
+        record.scheduler_name,
+        record.preemption_policy,
+        record.gates,
+        record.unsupported,
+    )
