@@ -10,7 +10,7 @@ WAITING   undecidable until an event that can cure its diagnosis, or the safety 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -422,9 +422,22 @@ class Queue:
             return (self.cache.pods[key.key],)
         return tuple(sorted(self.cache.members[key.key].pending.values(), key=_member_order))
 
-    def waiting(self) -> Iterator[Entry]:
-        """Entries in queue order, those that have no order yet by age."""
-        return iter(sorted(self.entries.values(), key=lambda entry: (entry.seen, entry.key.key)))
+    def in_order(self, keys: Iterable[EntryKey]) -> list[EntryKey]:
+        """These keys by priority, age and name; those that are not in the queue last."""
+
+        def order(key: EntryKey) -> tuple[object, ...]:
+            entry = self.entries.get(key)
+            if entry is None:
+                return (1, 0, 0, 0, key.key, key.kind.value)
+            return (0, -self._priority(key), *entry.seen, key.key, key.kind.value)
+
+        return sorted(keys, key=order)
+
+    def _priority(self, key: EntryKey) -> int:
+        if key.kind is EntryKind.POD:
+            return self.cache.pods[key.key].priority
+        group = self.cache.groups.get(key.key)
+        return group.priority if group else max(record.priority for record in self.pending(key))
 
 
 def _member_order(record: PodRecord) -> tuple[int, Instant, Key]:
