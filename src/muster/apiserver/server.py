@@ -38,16 +38,23 @@ class ApiServer:
         started: Instant = 0,
     ) -> None:
         self.gates = gates
-        self.refuse_binding: set[str] = set()
-        """Pods ("namespace/name", or "name" in the namespace default) whose binding is refused with 403: for tests."""
         self.store = Store(history)
-        self._state = State(self.store, gates, new_uid, priority_admission, self.refuse_binding)
+        self._state = State(self.store, gates, new_uid, priority_admission)
         _furnish(self.store, new_uid, started)
 
     @property
     def revision(self) -> int:
         """Moves by one with every write, and only then."""
         return self.store.revision
+
+    @property
+    def refuse_binding(self) -> set[str]:
+        """Pods ("namespace/name", or "name" in the namespace default) whose binding is refused with 403: for tests."""
+        return self._state.refuse_binding
+
+    @refuse_binding.setter
+    def refuse_binding(self, pods: set[str]) -> None:
+        self._state.refuse_binding = pods
 
     def handle(self, request: Request, now: Instant) -> Response | Watch:
         """Carries out one call. Never raises: every failure is a Response whose body is a Status."""

@@ -19,7 +19,7 @@ from muster.apiserver.storage import Store
 RESERVED_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class State:
     """The server's settings and its store. See `server.ApiServer` for what they mean."""
 
@@ -27,7 +27,7 @@ class State:
     gates: FeatureGates
     new_uid: Callable[[], str]
     priority_admission: bool
-    refuse_binding: set[str]
+    refuse_binding: set[str] = field(default_factory=set)
 
     def served(self) -> list[Kind]:
         return [kind for kind in catalog.KINDS if kind.served(self.gates)]
