@@ -66,7 +66,9 @@ class SimDriver:
         self.pause, self.resume, self.restart = self.world.pause, self.world.resume, self.world.restart
 
     def refuse_binds(self, pods: Sequence[str]) -> None:
-        self.world.server.refuse_binding = set(pods)
+        refused = self.world.server.refuse_binding
+        refused.clear()
+        refused.update(pods)
 
     def hold_terminations(self, held: bool) -> None:
         self.world.hold_terminations(held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -13,9 +13,10 @@ from muster.api.gates import FeatureGates
 from muster.api.instant import MINUTE, SECOND
 from muster.model.decision import Decision
 from muster.scheduler.effects import Decide
+from muster.scheduler.events import Decided
 from muster.sim.cluster import cluster
 from muster.sim.faults import CALM, ROUGH, Rates
-from muster.sim.world import World
+from muster.sim.world import SCHEDULER, World
 from muster.testing import invariants
 from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
 
@@ -44,6 +45,8 @@ class Life:
     random: Random = field(init=False)
     world: World = field(init=False)
     wrong: list[str] = field(default_factory=list)
+    busiest: int = 0
+    """The most decisions that followed one thing that happened."""
     _made: int = 0
 
     def __post_init__(self) -> None:
@@ -51,6 +54,7 @@ class Life:
         self.world = cluster(self.gates, seed=self.seed, priority_admission=False, rates=self.rates)
         self.world.most = MOST_STEPS
         self.world.witness = self._judge
+        self.world.overhear = self._overhear
 
     def live(self) -> None:
         """
@@ -74,16 +78,20 @@ class Life:
     def _something(self) -> None:
         actions, weights = zip(*self._actions(), strict=True)
         (action,) = self.random.choices(actions, weights)
+        before = len(self.world.decisions)
         action()
-        if self.random.random() < 0.7:
+        chance = self.random.random()
+        if chance < 0.6:
             self.world.settle()
-        else:
+        elif chance < 0.8:
             self._pass_time()
+        self.busiest = max(self.busiest, len(self.world.decisions) - before)
 
     def _actions(self) -> Sequence[tuple[Callable[[], None], int]]:
         return (
             (self._add_single, 14),
             (self._add_group, 16),
+            (self._add_placed_pod, 3),
             (self._add_member, 10),
             (self._delete_pod, 12),
             (self._end_pod, 10),
@@ -113,6 +121,17 @@ class Life:
             self._create(manifest)
             if self.random.random() < 0.2:
                 self.world.settle()
+
+    def _add_placed_pod(self) -> None:
+        """A pod that names its node, where there is room for it and nothing is being decided."""
+        node = self._any("nodes")
+        if node is None or not self.world.at_rest or self.world.machine().cache.assumed:
+            return
+        pod = self._pod(f"d{self._number()}", None, 0)
+        pod["spec"]["nodeName"] = node["metadata"]["name"]
+        state = invariants.read(self.world.server, self.world.now)
+        if not invariants.overcommitted(replace(state, pods=(*state.pods, pod))):
+            self._create(pod)
 
     def _add_member(self) -> None:
         if group := self._any("podgroups"):
@@ -231,6 +250,14 @@ class Life:
 
     # -- the checks
 
+    def _overhear(self, name: str, event: object, effects: Sequence[Any]) -> None:
+        if name != SCHEDULER:
+            return
+        if type(event) is Decided:
+            self.wrong += invariants.rash(self.world.machine(), effects)
+        if self.world.paused and any(type(effect) is Decide for effect in effects):
+            self.wrong.append(f"a decision was asked for after {event!r} although the scheduler is paused")
+
     def _judge(self, asked: Decide, decision: Decision) -> None:
         self.wrong += invariants.unsound(asked, decision)
         self.wrong += invariants.missed(asked, decision)
@@ -246,7 +273,7 @@ class Life:
         self.wrong += invariants.overcommitted(state)
         self.wrong += invariants.waiting_in_vain(state)
         self.wrong += invariants.differs_from_rebuilt(
-            self.world.machine(), self.world.makers["scheduler"], self.world.server, self.world.now
+            self.world.machine(), self.world.makers[SCHEDULER], self.world.server, self.world.now
         )
         self.wrong += self._restlessness(state)
         if self.wrong:

@@ -77,6 +77,7 @@ class World:
         faults: what goes wrong; calm unless its rates say otherwise.
         patient: machines whose timers are declared run times, grace periods or time-outs.
         witness: sees every question and its answer.
+        overhear: sees what each machine is told and what it asks for, by the machine's name.
         stopwatch: a clock in seconds that decision times are read from; without one they are 0.
         most: how many steps may happen at one instant before `BusyLoop` is raised.
     """
@@ -86,6 +87,7 @@ class World:
     faults: Faults = field(default_factory=lambda: Faults(Random(0)))
     patient: frozenset[str] = frozenset({HOLLOW, NODES})
     witness: Callable[[Decide, Decision], None] = lambda asked, decision: None
+    overhear: Callable[[str, object, Sequence[Any]], None] = lambda name, event, effects: None
     stopwatch: Callable[[], float] = lambda: 0.0
     now: Instant = START
     most: int = 1_000_000
@@ -118,6 +120,11 @@ class World:
 
     def machine(self, name: str = SCHEDULER) -> Any:
         return self._clients[name].machine
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is under way; timers may be pending."""
+        return not self._heap and self.server.revision == self._polled
 
     # -- time
 
@@ -225,7 +232,9 @@ class World:
         self._tell(self._clients[timer.machine], Woken(timer.tag))
 
     def _tell(self, client: _Client, event: object) -> None:
-        self._carry_out(client, client.machine.handle(event, self.now))
+        effects = tuple(client.machine.handle(event, self.now))
+        self.overhear(client.name, event, effects)
+        self._carry_out(client, effects)
 
     def _carry_out(self, client: _Client, effects: Sequence[Any]) -> None:
         for effect in effects:

@@ -15,7 +15,7 @@ from typing import Any
 from muster.api import catalog
 from muster.api.calls import Request, Response
 from muster.api.instant import Instant
-from muster.api.machine import Listed
+from muster.api.machine import Listed, Write
 from muster.api.object import Object
 from muster.apiserver.server import ApiServer
 from muster.model.decision import Decision
@@ -96,6 +96,26 @@ def missed(asked: Decide, decision: Decision) -> list[str]:
             if answer.feasible:
                 wrong.append(f"{head.key} could be placed: {dict(answer.assignment)}")
         snapshot = oracle.after(snapshot, head, plan.binds)
+    return wrong
+
+
+def rash(scheduler: Scheduler, effects: Iterable[Any]) -> list[str]:
+    """Bindings that the scheduler asks for although it already knows that the node is gone, closed or too full."""
+    wrong = []
+    for effect in effects:
+        if type(effect) is not Write or not effect.request.path.endswith("/binding"):
+            continue
+        body = effect.request.body
+        name, key = body["target"]["name"], Key(body["metadata"]["namespace"], body["metadata"]["name"])
+        node, pod = scheduler.cache.nodes.get(name), scheduler.cache.pods.get(key)
+        if pod is None or node is None:
+            wrong.append(
+                f"{key} is bound to {name}, and {'the pod' if pod is None else 'the node'} is known to be gone"
+            )
+        elif not oracle.admits(node, pod.cls):
+            wrong.append(f"{key} is bound to {name}, which is known not to admit it")
+        elif min(scheduler.cache.rooms.free(name)) < 0:
+            wrong.append(f"{key} is bound to {name}, which is known to be too full")
     return wrong
 
 
