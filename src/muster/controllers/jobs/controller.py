@@ -278,7 +278,6 @@ class Jobs:
     def _grow_or_shrink(self, state: JobState, job: Object, progress: Progress, now: Instant) -> list[Effect]:
         begun = bool(state.tally or state.creating) or start_time(job.raw) is not None
         effects, group = self._groups.settle(job, group_used(state), begun, now)
-        state.waits = not group.ready
         if state.started is None and group.ready:
             state.started = now
         wanted = wanted_active(job.raw, progress, state.active)
@@ -362,7 +361,7 @@ class Jobs:
             progress,
             leaving=len(state.leaving),
             verdict=verdict,
-            started=self._started(state, job),
+            started=self._started(state, job) or (now if verdict else None),
             now=now,
         )
         effects = self._until_deadline(state, job, now)

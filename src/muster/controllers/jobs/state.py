@@ -44,8 +44,6 @@ class JobState:
     """Active pods that this controller has begun to delete."""
     started: Instant | None = None
     """When it was started or resumed in this controller's life; the status has it soon after."""
-    waits: bool = False
-    """For its group."""
     streak: int = 0
     last_failure: Instant = 0
     refusals: int = 0
