@@ -184,7 +184,9 @@ class Collector:
         self, thing: _Thing
     ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
         """Its owners that are there, that wait for their dependents to go, and that nobody has seen yet."""
-        solid, waiting, unknown = [], [], []
+        solid: list[Mapping[str, Any]] = []
+        waiting: list[Mapping[str, Any]] = []
+        unknown: list[Mapping[str, Any]] = []
         for owner in thing.owners:
             uid = owner.get("uid", "")
             known = self._things.get(uid)
@@ -251,7 +253,7 @@ class Collector:
     # -- owners that wait
 
     def _conclude(self, uid: str) -> list[Effect]:
-        """What a deleted owner with a collector's finalizer still has to do; the finalizer goes when nothing is left."""
+        """What a deleted owner with a collector's finalizer still has to do before that goes."""
         thing = self._things.get(uid)
         if thing is None or not deleted(thing.object) or len(self._listed) < len(self.resources):
             return []

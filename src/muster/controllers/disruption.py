@@ -24,14 +24,14 @@ class _Budget:
     """A budget with the pods it covers: uid -> whether it is healthy. Pods that have ended are not covered."""
 
     object: Object
-    covers: selectors.Selector | None
+    covers: selectors.Selector
     pods: dict[str, bool] = field(default_factory=dict)
     healthy: int = 0
     waits: bool = False
 
     def put(self, pod: Object) -> bool:
         """Takes a pod in; True if the counts have changed."""
-        if self.covers is None or phase(pod) in TERMINAL or not self.covers.matches(pod.meta.get("labels") or {}):
+        if phase(pod) in TERMINAL or not self.covers.matches(pod.meta.get("labels") or {}):
             return self.drop(pod.uid)
         healthy = is_ready(pod) and not deleted(pod)
         if self.pods.get(pod.uid) == healthy:
@@ -61,8 +61,8 @@ class Disruption:
         match event:
             case Observed("pods", change, pod):
                 return self._pod_changed(pod, change == DELETED, now)
-            case Observed(_, change, budget):
-                return self._budget_gone(budget) if change == DELETED else self._budget_seen(budget, now)
+            case Observed(_, change, obj):
+                return self._budget_gone(obj) if change == DELETED else self._budget_seen(obj, now)
             case Listed("pods", pods):
                 return self._pods_listed(pods, now)
             case Listed(_, budgets):
@@ -103,8 +103,7 @@ class Disruption:
         if known is not None and known.object.raw.get("spec") == obj.raw.get("spec"):
             known.object = obj
             return self._soon(known, now + SETTLE)
-        selector = obj.view(PodDisruptionBudget).spec.selector
-        budget = _Budget(obj, None if selector is None else selectors.of(selector))
+        budget = _Budget(obj, selectors.of(obj.view(PodDisruptionBudget).spec.selector))
         self._budgets.setdefault(obj.namespace, {})[obj.name] = budget
         self._cover(budget)
         return self._soon(budget, now)
