@@ -45,6 +45,7 @@ KINDS = {
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+MICRO_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
 OPEN = ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "io.k8s.apimachinery.pkg.runtime.RawExtension")
 """Objects that may hold anything; every other object has the properties that are named, or none."""
 KEPT = (
@@ -77,6 +78,8 @@ class Reducer:
     def _definition(self, name: str) -> dict[str, Any]:
         if name == QUANTITY:
             return {"type": "string", "format": "quantity"}
+        if name == MICRO_TIME:
+            return {"type": "string", "format": "micro-time"}
         if name == INT_OR_STRING:
             return {"type": "int-or-string", "format": "int32"}
         found: dict[str, Any] = self._upstream[name]

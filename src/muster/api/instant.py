@@ -16,12 +16,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def to_time(at: Instant) -> str:
     """The `metav1.Time` form, whole seconds, rounded down: `2026-11-30T21:14:09Z`."""
-    return (_EPOCH + timedelta(seconds=at // SECOND)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{(_EPOCH + timedelta(seconds=at // SECOND)).isoformat()[:19]}Z"
 
 
 def to_micro_time(at: Instant) -> str:
     """The `metav1.MicroTime` form: `2026-11-30T21:14:09.000123Z`."""
-    return (_EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{(_EPOCH + timedelta(microseconds=at)).isoformat(timespec='microseconds')[:26]}Z"
 
 
 def from_time(text: str) -> Instant:

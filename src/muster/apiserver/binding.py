@@ -20,6 +20,7 @@ def bind(call: Call) -> Response:
     """POST of a Binding to a pod: 201 and a Status. Once only, and not for a gated or a terminating pod (409)."""
     binding = decode.part(call, schema("v1", "Binding"), "v1", "Binding")
     meta, target = binding.get("metadata") or {}, binding.get("target") or {}
+    call.name = call.name or meta.get("name") or ""
     if (meta.get("name") or call.name) != call.name or (meta.get("namespace") or call.namespace) != call.namespace:
         raise status.bad_request(
             f"the Binding is about {meta.get('namespace', '')}/{meta.get('name', '')}, "
@@ -42,6 +43,8 @@ def _check_target(call: Call, target: Raw) -> None:
     errors = []
     if target.get("kind") not in (None, "", "Node"):
         errors.append((TARGET / "kind").not_supported(target["kind"], ["Node", "<empty>"]))
+    if not call.name:
+        errors.append(Path("metadata.name").required())
     if not target.get("name"):
         errors.append((TARGET / "name").required())
     if errors:

@@ -37,6 +37,8 @@ def parse(path: str) -> Target | None:
 
 
 def _target(group: str, version: str, namespace: str, rest: list[str], path: str) -> Target:
+    if rest == ["bindings"] and namespace and not group:
+        return Target(catalog.POD, namespace, "", "binding")  # the older path: the body names the pod
     kind = catalog.by_path(group, version, rest[0])
     if kind is None or len(rest) > 3 or not all(rest) or (namespace and not kind.namespaced):
         raise status.no_such_path(f"the server could not find the requested resource: nothing is served at {path}")

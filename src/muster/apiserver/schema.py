@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import msgspec
 
-from muster.api.instant import from_time
+from muster.api.instant import from_time, to_micro_time, to_time
 from muster.api.quantity import canonical
 
 Node = Mapping[str, Any]
@@ -20,6 +20,14 @@ Node = Mapping[str, Any]
 
 _NAMES = {"object": "an object", "array": "an array", "string": "a string", "boolean": "true or false"}
 _BOUNDS = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
+_SECONDS = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_CHECKS: Mapping[str, Node] = {
+    **{form: {"minimum": low, "maximum": high} for form, (low, high) in _BOUNDS.items()},
+    "date-time": {"pattern": f"{_SECONDS}Z$"},
+    "micro-time": {"format": "date-time", "pattern": f"{_SECONDS}[.][0-9]{{6}}Z$"},
+}
+"""What the validator is told of a format."""
+_TIMES = {"date-time": to_time, "micro-time": to_micro_time}
 
 
 class WrongType(NamedTuple):
@@ -53,7 +61,7 @@ class Schema:
         return self._validator.is_valid(value)
 
     def clean(self, value: Any) -> tuple[Any, Findings]:
-        """The value as the server reads it, as a copy: nulls and unknown fields dropped, quantities as text."""
+        """A copy as the server stores it: no nulls or unknown fields, quantities as text, times in UTC."""
         findings = Findings()
         return _clean(self.root, value, "", findings), findings
 
@@ -67,17 +75,17 @@ def _document() -> Mapping[str, Any]:
 
 @cache
 def _checked_definitions() -> Mapping[str, Any]:
-    """The definitions with integer formats as bounds, which the validator checks."""
-    definitions: Mapping[str, Any] = _with_bounds(_document()["$defs"])
+    """The definitions with formats spelled out, so that only the form that is stored passes."""
+    definitions: Mapping[str, Any] = _spelled_out(_document()["$defs"])
     return definitions
 
 
-def _with_bounds(node: Any) -> Any:
+def _spelled_out(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
-    made = {key: _with_bounds(value) for key, value in node.items()}
-    bounds = _BOUNDS.get(made["format"]) if isinstance(made.get("format"), str) else None
-    return made | {"minimum": bounds[0], "maximum": bounds[1]} if bounds else made
+    made = {key: _spelled_out(value) for key, value in node.items()}
+    form = made.get("format")
+    return {**made, **_CHECKS.get(form, {})} if isinstance(form, str) else made
 
 
 @cache
@@ -120,12 +128,14 @@ def _clean(node: Node, value: Any, path: str, findings: Findings) -> Any:
     if kind == "array" and isinstance(value, list):
         items = node["items"]
         return [_clean(items, item, f"{path}[{index}]", findings) for index, item in enumerate(value)]
-    if node.get("format") == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
+    form = node.get("format")
+    if form == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
         return canonical(value)
-    wanted = _complaint(kind, node.get("format"), value)
+    wanted = _complaint(kind, form, value)
     if wanted:
         findings.wrong.append(WrongType(path, f"must be {wanted}, not {_shown(value)}"))
-    return value
+        return value
+    return _TIMES[form](from_time(value)) if form is not None and form in _TIMES else value
 
 
 def _clean_object(node: Node, value: dict[str, Any], path: str, findings: Findings) -> dict[str, Any]:
@@ -166,10 +176,10 @@ def _text_complaint(form: str | None, value: Any) -> str | None:
         return 'a quantity such as "500m" or "8Gi"'
     if not isinstance(value, str):
         return _NAMES["string"]
-    if form == "date-time":
+    if form is not None and form in _TIMES:
         try:
-            from_time(value)
-        except ValueError:
+            _TIMES[form](from_time(value))
+        except (ValueError, OverflowError):
             return "an RFC 3339 time such as 2026-11-30T21:14:09Z"
     return None
 

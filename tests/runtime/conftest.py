@@ -1,0 +1,84 @@
+"""A bare API server over HTTP, in a thread of the test process: no controllers, no scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from itertools import count
+from typing import Any
+
+import pytest
+
+from muster.api.calls import Request, Response
+from muster.api.gates import WORKLOAD_AWARE, FeatureGates
+from muster.apiserver.server import ApiServer
+from muster.apiserver.watch import Watch
+from muster.runtime.changes import Changes
+from muster.runtime.clock import SystemClock
+from muster.runtime.http import application, listen
+
+
+class Bare:
+    """An API server, its address, and the loop that it runs on."""
+
+    def __init__(self) -> None:
+        numbers = count(1)
+        self.api = ApiServer(
+            FeatureGates.of(*WORKLOAD_AWARE), new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012d}"
+        )
+        self.changes = Changes()
+        self.clock = SystemClock()
+        self.port = 0
+        self.loop: asyncio.AbstractEventLoop
+        self.ended: asyncio.Event
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def handle(self, request: Request) -> Response | Watch:
+        before = self.api.revision
+        answer = self.api.handle(request, self.clock.now())
+        if self.api.revision != before:
+            self.changes.ring()
+        return answer
+
+    def on_loop(self, function: Any, *arguments: Any) -> None:
+        """Calls a function on the server's thread, and waits for it."""
+        done: Future[None] = Future()
+
+        def call() -> None:
+            function(*arguments)
+            done.set_result(None)
+
+        self.loop.call_soon_threadsafe(call)
+        done.result(timeout=10)
+
+    async def run(self, ready: Future[None]) -> None:
+        self.loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
+        runner, self.port = await listen(application(self.handle, self.changes), 0)
+        ready.set_result(None)
+        await self.ended.wait()
+        await runner.cleanup()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.ended.set)
+
+
+def started() -> tuple[Bare, threading.Thread]:
+    bare, ready = Bare(), Future[None]()
+    thread = threading.Thread(target=lambda: asyncio.run(bare.run(ready)), daemon=True)
+    thread.start()
+    ready.result(timeout=10)
+    return bare, thread
+
+
+@pytest.fixture
+def bare() -> Iterator[Bare]:
+    server, thread = started()
+    yield server
+    server.stop()
+    thread.join(timeout=10)
+    assert not thread.is_alive(), "the server did not end"
