@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from muster.api import selectors, writes
 from muster.api.core import PodDisruptionBudget
-from muster.api.instant import SECOND, Instant
+from muster.api.instant import MINUTE, SECOND, Instant, from_time
 from muster.api.machine import DELETED, Effect, Event, Listed, Observed, Refused, WakeAt, Woken, Write, Written
 from muster.api.object import Object
 from muster.controllers.pod_status import TERMINAL, deleted, is_ready, phase
@@ -16,18 +16,22 @@ from muster.controllers.writing import AGAIN, Pending, with_condition
 
 SETTLE: Instant = SECOND // 5
 """How long changes of pods are collected before a status is written."""
+DISRUPTION_LASTS: Instant = 2 * MINUTE
+"""How long a granted eviction may take to show."""
 _Place = tuple[str, str]
 
 
 @dataclass(slots=True)
 class _Budget:
-    """A budget with the pods it covers: uid -> whether it is healthy. Pods that have ended are not covered."""
+    """A budget with the pods it covers, by uid. Pods that have ended are not covered."""
 
     object: Object
     covers: selectors.Selector
     pods: dict[str, bool] = field(default_factory=dict)
-    healthy: int = 0
-    waits: bool = False
+    """Whether each is healthy."""
+    healthy: dict[str, str] = field(default_factory=dict)
+    """Names of those that are."""
+    due: Instant | None = None
 
     def put(self, pod: Object) -> bool:
         """Takes a pod in; True if the counts have changed."""
@@ -36,14 +40,16 @@ class _Budget:
         healthy = is_ready(pod) and not deleted(pod)
         if self.pods.get(pod.uid) == healthy:
             return False
-        self.healthy += healthy - self.pods.get(pod.uid, False)
         self.pods[pod.uid] = healthy
+        if healthy:
+            self.healthy[pod.uid] = pod.name
+        else:
+            self.healthy.pop(pod.uid, None)
         return True
 
     def drop(self, uid: str) -> bool:
-        healthy = self.pods.pop(uid, None)
-        self.healthy -= bool(healthy)
-        return healthy is not None
+        self.healthy.pop(uid, None)
+        return self.pods.pop(uid, None) is not None
 
 
 class Disruption:
@@ -115,7 +121,7 @@ class Disruption:
 
     def _cover(self, budget: _Budget) -> None:
         budget.pods.clear()
-        budget.healthy = 0
+        budget.healthy.clear()
         for pod in self._pods.get(budget.object.namespace, {}).values():
             budget.put(pod)
 
@@ -137,25 +143,31 @@ class Disruption:
     # -- what is written
 
     def _soon(self, budget: _Budget, at: Instant) -> Sequence[Effect]:
-        if budget.waits:
+        if budget.due is not None and budget.due <= at:
             return ()
-        budget.waits = True
+        budget.due = at
         return [WakeAt(at, (budget.object.namespace, budget.object.name))]
 
     def _report(self, place: _Place, now: Instant) -> Sequence[Effect]:
         budget = self._budgets.get(place[0], {}).get(place[1])
         if budget is None or not self._listed:
             return ()
-        budget.waits = False
+        budget.due = None
         if place in self._pending:
             return self._soon(budget, now + AGAIN)
         old = budget.object.raw.get("status") or {}
         wanted = _status(budget, now)
-        changed = {key: value for key, value in wanted.items() if old.get(key) != value}
+        changed = {key: value for key, value in wanted.items() if (old.get(key) or 0) != (value or 0)}
+        effects = list(self._soon(budget, now + DISRUPTION_LASTS)) if wanted["disruptedPods"] else []
         if not changed:
-            return ()
+            return effects
+        if "disruptedPods" in changed:
+            gone = {name: None for name in old["disruptedPods"] if name not in changed["disruptedPods"]}
+            changed["disruptedPods"] = {**gone, **changed["disruptedPods"]}
         self._pending.begin(place, budget.object.revision)
-        return [Write(writes.patch_status("poddisruptionbudgets", place[0], place[1], changed), place)]
+        body = {"metadata": {"resourceVersion": budget.object.revision}, "status": changed}
+        patch = writes.patch("poddisruptionbudgets", place[0], place[1], body, subresource="status")
+        return [*effects, Write(patch, place)]
 
 
 def _status(budget: _Budget, now: Instant) -> dict[str, Any]:
@@ -163,7 +175,9 @@ def _status(budget: _Budget, now: Instant) -> dict[str, Any]:
     old = budget.object.raw.get("status") or {}
     expected = len(budget.pods)
     desired = desired_healthy(spec.get("minAvailable"), spec.get("maxUnavailable"), expected)
-    allowed = max(0, budget.healthy - desired) if expected else 0
+    disrupted = _still_disrupted(budget, old.get("disruptedPods") or {}, now)
+    healthy = len(budget.healthy) - len(disrupted)
+    allowed = max(0, healthy - desired) if expected else 0
     conditions = with_condition(
         old.get("conditions") or (),
         "DisruptionAllowed",
@@ -174,11 +188,18 @@ def _status(budget: _Budget, now: Instant) -> dict[str, Any]:
     return {
         "observedGeneration": budget.object.meta.get("generation") or 0,
         "expectedPods": expected,
-        "currentHealthy": budget.healthy,
+        "currentHealthy": healthy,
         "desiredHealthy": desired,
         "disruptionsAllowed": allowed,
+        "disruptedPods": disrupted,
         "conditions": conditions,
     }
+
+
+def _still_disrupted(budget: _Budget, disrupted: Mapping[str, str], now: Instant) -> dict[str, str]:
+    """Pods whose eviction was granted and whose deletion has not been seen; after a while it is taken for failed."""
+    names = set(budget.healthy.values()) if disrupted else ()
+    return {name: at for name, at in disrupted.items() if name in names and from_time(at) + DISRUPTION_LASTS > now}
 
 
 def desired_healthy(min_available: int | str | None, max_unavailable: int | str | None, expected: int) -> int:
