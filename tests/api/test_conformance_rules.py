@@ -66,7 +66,9 @@ class Rules:
             self.stored[kind.kind, made["metadata"]["name"]] = made
         return [(error.field, error.type) for error in errors]
 
-    def patch(self, kind: str, name: str, merge: dict[str, Any], subresource: str | None = None) -> list[tuple[str, str]]:
+    def patch(
+        self, kind: str, name: str, merge: dict[str, Any], subresource: str | None = None
+    ) -> list[tuple[str, str]]:
         old = self.stored[kind, name]
         entry = catalog.named(kind)
         if subresource == "status":

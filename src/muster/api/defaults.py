@@ -307,7 +307,7 @@ JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 def job(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
-    """Defaults of a Job; a new one with a uid gets its selector, and labels of its pods to match."""
+    """Defaults of a Job; one with a uid gets its selector, and labels of its pods to match."""
     if not isinstance(obj.get("spec"), Mapping):
         return
     spec = dict(obj["spec"])
@@ -323,8 +323,7 @@ def job(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
     spec["template"] = _template(
         spec.get("template"), gates, _mapping(_mapping(_mapping(old).get("spec")).get("template"))
     )
-    if old is None:
-        _select_own_pods(spec, _mapping(obj.get("metadata")))
+    _select_own_pods(spec, _mapping((old or obj).get("metadata")))
     obj["spec"] = spec
 
 
