@@ -97,9 +97,9 @@ SERVICES = 10
 """How many kinds of single pods there are."""
 
 
-def singles(count: int) -> list[Manifest]:
+def singles(count: int) -> Iterator[Manifest]:
     """Replicas of ten services of different sizes; two of them keep to one zone."""
-    return [_single(number) for number in range(count)]
+    return (_single(number) for number in range(count))
 
 
 def _single(number: int) -> Manifest:
