@@ -18,7 +18,7 @@ from muster.model.keys import Key
 from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
-from muster.scheduler.queue import backoff
+from muster.scheduler.entries import backoff
 
 GIVE_UP: Instant = MINUTE
 """So long after the first refusal an entry with nothing bound gives its slots back."""

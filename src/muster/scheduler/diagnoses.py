@@ -8,7 +8,8 @@ from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
 from muster.model.records import EntryKey, QueueEntry
 from muster.scheduler import holds
 from muster.scheduler.commit import Commit
-from muster.scheduler.queue import Queue, State
+from muster.scheduler.entries import State
+from muster.scheduler.queue import Queue
 
 _TOLD = frozenset({State.WAITING, State.BACKOFF})
 

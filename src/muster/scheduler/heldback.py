@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from muster.api.instant import SECOND, Instant
 from muster.model.records import EntryKey
+from muster.scheduler.entries import Entry, State
 from muster.scheduler.holds import Hold
-from muster.scheduler.queue import Entry, Queue, State
+from muster.scheduler.queue import Queue
 
 SETTLING: Instant = 2 * SECOND
 """How long a hold must last before it is told."""

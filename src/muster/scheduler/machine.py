@@ -17,10 +17,11 @@ from muster.scheduler import diagnoses, holds
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
 from muster.scheduler.commit import Binding, BindTag, Commit, Step
 from muster.scheduler.effects import Decide, SchedulerEffect
+from muster.scheduler.entries import LONGEST_BACKOFF, Entry
 from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
-from muster.scheduler.queue import LONGEST_BACKOFF, Entry, Queue
+from muster.scheduler.queue import Queue
 from muster.scheduler.reports import MANY, EventTag, Reports
 from muster.scheduler.rooms import Touch, merged
 from muster.scheduler.watching import GROUPS, NODES, PODS, Watching

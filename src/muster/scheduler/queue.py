@@ -1,30 +1,20 @@
-"""What waits to be decided: single pods and root groups, in order, each in one of five states.
-
-HELD      kept aside before any attempt: gate, missing members or group (`holds`)
-ACTIVE    to be decided next, in the order of priority, broken groups first (M12), age, name
-DECIDING  part of the decision under way
-BACKOFF   may be decided again from `ready_at` on
-WAITING   undecidable until an event that can cure its diagnosis, or the safety retry (M4)
-"""
+"""What waits to be decided: single pods and root groups, in order, each in one state (`entries.State`)."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
 
-from muster.api.instant import MINUTE, SECOND, Instant
-from muster.model.diagnosis import Cure, Diagnosis
+from muster.api.instant import MINUTE, Instant
+from muster.model.diagnosis import Diagnosis
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, Phase, PodClass, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
-from muster.scheduler.holds import Hold, hold_of
+from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, backoff, due_item
+from muster.scheduler.holds import hold_of
 from muster.scheduler.rooms import Touch
+from muster.scheduler.waiting import Waiting
 
-FIRST_BACKOFF: Instant = SECOND
-LONGEST_BACKOFF: Instant = 10 * SECOND
 SAFETY_RETRY: Instant = 5 * MINUTE
 MOST_PODS = 512
 MOST_GROUPS = 64
@@ -32,82 +22,18 @@ MOST_GROUPS = 64
 PATIENCE = 2
 """So often in a row a plan may prove stale before the entry has to back off."""
 
-_ROOM = frozenset({Cure.ROOM_FREED, Cure.NODE_GREW, Cure.NOMINATION_DROPPED, Cure.PORT_FREED})
 
-
-class State(Enum):
-    HELD = "held"
-    ACTIVE = "active"
-    DECIDING = "deciding"
-    BACKOFF = "backoff"
-    WAITING = "waiting"
-
-
-class News(Enum):
-    """What happened to an entry's own pods or group."""
-
-    NOTHING = 0
-    CURE = 1
-    """Something that can let it be placed: a member more, another class, a mismatch gone."""
-    URGENT = 2
-    """As CURE, and a person asked for it: no backoff (a lowered minimum, statement 34)."""
-
-
-class Seen(NamedTuple):
-    """The age of an entry: when it was first seen pending, and the creation time of its oldest pod, for ties."""
-
-    since: Instant
-    created: Instant
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """One thing in the queue, for one incarnation of its pod or group."""
-
-    key: EntryKey
-    uid: str
-    seen: Seen
-    state: State = State.HELD
-    attempts: int = 0
-    rejected: int = 0
-    """How often in a row its plan was stale when it came back."""
-    ready_at: Instant = 0
-    safety_at: Instant = 0
-    hold: Hold | None = None
-    diagnosis: Diagnosis | None = None
-    news: News = News.NOTHING
-    """What happened while it was being decided."""
-    order: tuple[object, ...] = ()
-    classes: frozenset[PodClass] = frozenset()
-    """While WAITING: what it would place."""
-    for_room: bool = True
-    """While WAITING: whether freed room can help."""
-
-
-_Due = tuple[Instant, Key, str, EntryKey]
-
-
-def _due_item(at: Instant, key: EntryKey) -> _Due:
-    """An item of a heap of times; a kind has no order, so its name stands before the key."""
-    return at, key.key, key.kind.value, key
-
-
-def backoff(attempts: int) -> Instant:
-    """1 s doubling to 10 s."""
-    return min(FIRST_BACKOFF << min(max(attempts - 1, 0), 10), LONGEST_BACKOFF)
-
-
-@dataclass(slots=True)
 class Queue:
     """Entries of the cache's pending pods. The cache is read, never written."""
 
-    cache: Cache
-    scheduler_name: str
-    entries: dict[EntryKey, Entry] = field(default_factory=dict)
-    _active: list[tuple[tuple[object, ...], EntryKey]] = field(default_factory=list)
-    _backoff: list[_Due] = field(default_factory=list)
-    _safety: list[_Due] = field(default_factory=list)
-    _waiting: dict[PodClass, dict[EntryKey, Entry]] = field(default_factory=dict)
+    def __init__(self, cache: Cache, scheduler_name: str) -> None:
+        self.cache = cache
+        self.entries: dict[EntryKey, Entry] = {}
+        self._scheduler_name = scheduler_name
+        self._waiting = Waiting(cache.rooms)
+        self._active: list[tuple[Order, EntryKey]] = []
+        self._backoff: list[Due] = []
+        self._safety: list[Due] = []
 
     # -- from the cache
 
@@ -155,7 +81,7 @@ class Queue:
             record.group is None
             and record.phase is Phase.PENDING
             and not record.terminating
-            and record.scheduler_name == self.scheduler_name
+            and record.scheduler_name == self._scheduler_name
             and record.uid not in self.cache.assumed
         )
 
@@ -172,13 +98,14 @@ class Queue:
         """Puts an entry that is not being decided where it belongs now."""
         entry.hold = hold_of(self.cache, entry.key)
         if entry.hold is not None:
-            self._leave_waiting(entry)
+            self._waiting.remove(entry)
             entry.state, entry.diagnosis = State.HELD, None
+            self._pass_on(entry)
         elif entry.state is State.HELD or news is News.URGENT:
-            self._leave_waiting(entry)
+            self._waiting.remove(entry)
             self._wake(entry, 0 if news is News.URGENT else now)
         elif entry.state is State.WAITING and news is News.CURE:
-            self._leave_waiting(entry)
+            self._waiting.remove(entry)
             self._wake(entry, now)
         elif entry.state is State.ACTIVE:
             self._activate(entry)
@@ -187,7 +114,7 @@ class Queue:
         """To the active queue, or to the end of its backoff; `now` 0: without backoff."""
         if now and entry.ready_at > now:
             entry.state = State.BACKOFF
-            heapq.heappush(self._backoff, _due_item(entry.ready_at, entry.key))
+            heapq.heappush(self._backoff, due_item(entry.ready_at, entry.key))
         else:
             self._activate(entry)
 
@@ -198,7 +125,7 @@ class Queue:
         entry.state, entry.order = State.ACTIVE, order
         heapq.heappush(self._active, (order, entry.key))
 
-    def _order(self, entry: Entry) -> tuple[object, ...]:
+    def _order(self, entry: Entry) -> Order:
         key = entry.key
         if key.kind is EntryKind.POD_GROUP:
             group = self.cache.groups[key.key]
@@ -213,54 +140,32 @@ class Queue:
         )
 
     def _drop(self, entry: Entry) -> None:
-        self._leave_waiting(entry)
+        self._waiting.remove(entry)
         if self.entries.get(entry.key) is entry:
             del self.entries[entry.key]
+        self._pass_on(entry)
 
     # -- waking by events elsewhere
 
     def wake(self, touched: Mapping[str, Touch], now: Instant) -> None:
-        """Wakes what waits for room or for a better node, if one of its pods would fit alone on a touched node.
+        """Wakes what waits for room or for a better node and may fit now that these nodes have got better."""
+        for entry in self._waiting.cured(touched):
+            self._wake(entry, now)
 
-        A placement that was impossible before needs a node that changed, and a first pod that fits on it.
-        """
-        if not self._waiting:
-            return
-        rooms = self.cache.rooms
-        for node, touch in touched.items():
-            if not self._waiting or node not in rooms.records:
-                continue
-            free = rooms.free(node)
-            for cls in tuple(self._waiting):
-                rows = rooms.rows(cls.requests)
-                after = _slots(rows, free)
-                if after > 0:
-                    more = touch.before is None or after > _slots(rows, touch.before)
-                    self._wake_class(cls, now, static=touch.static, more=more or bool(cls.host_ports))
+    def _pass_on(self, entry: Entry) -> None:
+        """Somebody woken on behalf of its class did not fail: the next in line has a try."""
+        cls, entry.runner_of = entry.runner_of, None
+        if cls is not None:
+            for following in self._waiting.next_of(cls):
+                self._wake(following, 0)
 
-    def _wake_class(self, cls: PodClass, now: Instant, *, static: bool, more: bool) -> None:
-        for entry in tuple(self._waiting.get(cls, {}).values()):
-            if static or (entry.for_room and (more or len(entry.classes) > 1)):
-                self._leave_waiting(entry)
-                self._wake(entry, now)
-
-    def _wait(self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], now: Instant) -> None:
-        entry.state, entry.diagnosis = State.WAITING, diagnosis
-        cures = diagnosis.wakes_on
-        entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM)
-        entry.classes = frozenset(classes)
-        for cls in entry.classes:
-            self._waiting.setdefault(cls, {})[entry.key] = entry
+    def _wait(
+        self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], now: Instant, lacks: int = 1
+    ) -> None:
+        entry.state, entry.diagnosis, entry.order = State.WAITING, diagnosis, self._order(entry)
+        self._waiting.add(entry, diagnosis, classes, lacks)
         entry.safety_at = now + SAFETY_RETRY
-        heapq.heappush(self._safety, _due_item(entry.safety_at, entry.key))
-
-    def _leave_waiting(self, entry: Entry) -> None:
-        for cls in entry.classes:
-            there = self._waiting[cls]
-            del there[entry.key]
-            if not there:
-                del self._waiting[cls]
-        entry.classes = frozenset()
+        heapq.heappush(self._safety, due_item(entry.safety_at, entry.key))
 
     # -- timers
 
@@ -272,7 +177,7 @@ class Queue:
         """When the next entry is retried though nothing happened."""
         return self._due(self._safety, lambda entry, at: entry.state is State.WAITING and entry.safety_at == at)
 
-    def _due(self, heap: list[_Due], holds: Callable[[Entry, Instant], bool]) -> Instant | None:
+    def _due(self, heap: list[Due], holds: Callable[[Entry, Instant], bool]) -> Instant | None:
         while heap:
             at, _, _, key = heap[0]
             entry = self.entries.get(key)
@@ -290,7 +195,7 @@ class Queue:
         """The safety retry: makes active what has waited for so long."""
         while (at := self.safety_due()) is not None and at <= now:
             entry = self.entries[heapq.heappop(self._safety)[-1]]
-            self._leave_waiting(entry)
+            self._waiting.remove(entry)
             self._activate(entry)
 
     # -- decisions
@@ -362,11 +267,15 @@ class Queue:
         entry.attempts += 1
         entry.rejected = 0
         entry.ready_at = now + backoff(1 if self._is_broken(entry) else entry.attempts)
+        if entry.runner_of is not head.pods[0].cls:
+            self._pass_on(entry)
         if retry:
             entry.diagnosis = diagnosis
             self._wake(entry, now)
         else:
-            self._wait(entry, diagnosis, {record.cls for record in head.pods}, now)
+            entry.runner_of = None
+            lacks = max(1, head.needed - diagnosis.placed) if diagnosis.proven else 1
+            self._wait(entry, diagnosis, {record.cls for record in head.pods}, now, lacks)
         self._place(entry, now, entry.news)
 
     def _is_broken(self, entry: Entry) -> bool:
@@ -410,7 +319,7 @@ class Queue:
         """An entry that is not being decided rests for `wait`, or for as long as its attempts call for."""
         if entry.state in (State.DECIDING, State.HELD):
             return
-        self._leave_waiting(entry)
+        self._waiting.remove(entry)
         entry.attempts += 1
         entry.ready_at = now + (wait or backoff(entry.attempts))
         entry.diagnosis = diagnosis
@@ -442,9 +351,3 @@ class Queue:
 
 def _member_order(record: PodRecord) -> tuple[int, Instant, Key]:
     return (-record.priority, record.created, record.key)
-
-
-def _slots(rows: Iterable[tuple[int, int]], free: Sequence[int]) -> int:
-    """How many pods that take `rows` fit into what is free; rows that were not known then have nothing free."""
-    known = len(free)
-    return min((free[row] // amount if row < known else 0) for row, amount in rows)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from muster.api import writes
 from muster.api.calls import STRATEGIC_PATCH
-from muster.api.instant import Instant, to_time
+from muster.api.instant import MINUTE, Instant, to_time
 from muster.api.machine import Write
 from muster.api.object import Object
 from muster.model import wording
@@ -30,6 +30,8 @@ MANY = 16
 """From so many pods on, one event on their group says that they are bound."""
 MANY_FAILED = 64
 """So many pods of a group get an event when they cannot be placed; all get the condition."""
+COUNT_UP: Instant = MINUTE
+"""A repeated event is counted at once, and its new count is written at most so often."""
 
 
 class Condition(NamedTuple):
@@ -56,6 +58,7 @@ class _Told:
     name: str
     message: str
     count: int
+    written: Instant
 
 
 class EventTag(NamedTuple):
@@ -227,11 +230,14 @@ class Reports:
         namespace = subject.key.namespace or "default"
         if known is not None and known.message == message:
             known.count += 1
+            if now < known.written + COUNT_UP:
+                return
+            known.written = now
             body = {"count": known.count, "lastTimestamp": to_time(now)}
             yield Write(writes.patch("events", namespace, known.name, body), EventTag(subject.uid, reason))
             return
         name = f"{subject.key.name}.{now:x}{zlib.crc32(f'{subject.uid}{reason}{message}'.encode()):08x}"
-        told[reason] = _Told(name, message, 1)
+        told[reason] = _Told(name, message, 1, now)
         yield Write(writes.create(self._event_body(name, namespace, subject, reason, message, now)))
 
     def _event_body(

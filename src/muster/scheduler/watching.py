@@ -12,9 +12,10 @@ from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
 from muster.scheduler.cache import Cache
 from muster.scheduler.commit import Commit, owner
+from muster.scheduler.entries import News, Seen
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest, Malformed
-from muster.scheduler.queue import News, Queue, Seen
+from muster.scheduler.queue import Queue
 from muster.scheduler.reports import INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
 from muster.scheduler.versions import Versions, version
 

@@ -1,0 +1,90 @@
+"""Queue entries: one single pod or one root group each, and the states they are in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from muster.api.instant import SECOND, Instant
+from muster.model.diagnosis import Diagnosis
+from muster.model.keys import Key
+from muster.model.records import EntryKey, PodClass
+from muster.scheduler.holds import Hold
+
+FIRST_BACKOFF: Instant = SECOND
+LONGEST_BACKOFF: Instant = 10 * SECOND
+
+Order = tuple[int, bool, Instant, Instant, Key, int]
+"""How entries compare: priority (negated), broken groups first (M12), age, creation, name, kind."""
+
+
+class State(Enum):
+    HELD = "held"
+    """Kept aside before any attempt: gate, missing members or group (`holds`)."""
+    ACTIVE = "active"
+    """To be decided next, in the order of `Order`."""
+    DECIDING = "deciding"
+    """Part of the decision under way."""
+    BACKOFF = "backoff"
+    """May be decided again from `ready_at` on."""
+    WAITING = "waiting"
+    """Undecidable until an event that can cure its diagnosis, or the safety retry (M4)."""
+
+
+class News(Enum):
+    """What happened to an entry's own pods or group."""
+
+    NOTHING = 0
+    CURE = 1
+    """Something that can let it be placed: a member more, another class, a mismatch gone."""
+    URGENT = 2
+    """As CURE, and a person asked for it: no backoff (a lowered minimum, statement 34)."""
+
+
+class Seen(NamedTuple):
+    """The age of an entry: when it was first seen pending, and the creation time of its oldest pod, for ties."""
+
+    since: Instant
+    created: Instant
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One thing in the queue, for one incarnation of its pod or group."""
+
+    key: EntryKey
+    uid: str
+    seen: Seen
+    state: State = State.HELD
+    attempts: int = 0
+    rejected: int = 0
+    """How often in a row its plan was stale when it came back."""
+    ready_at: Instant = 0
+    safety_at: Instant = 0
+    hold: Hold | None = None
+    diagnosis: Diagnosis | None = None
+    news: News = News.NOTHING
+    """What happened while it was being decided."""
+    order: Order | None = None
+    classes: frozenset[PodClass] = frozenset()
+    """While WAITING: what it would place."""
+    for_room: bool = True
+    """While WAITING: whether freed room can help."""
+    lacks: int = 1
+    """While WAITING with one class: so many more slots are needed before another attempt can succeed."""
+    runner_of: PodClass | None = None
+    """A single pod that was woken on behalf of all waiting ones of its class: see `waiting.Line`."""
+
+
+def backoff(attempts: int) -> Instant:
+    """1 s doubling to 10 s."""
+    return min(FIRST_BACKOFF << min(max(attempts - 1, 0), 10), LONGEST_BACKOFF)
+
+
+Due = tuple[Instant, Key, str, EntryKey]
+
+
+def due_item(at: Instant, key: EntryKey) -> Due:
+    """An item of a heap of times; a kind has no order, so its name stands before the key."""
+    return at, key.key, key.kind.value, key
