@@ -31,7 +31,7 @@ def parse(path: str) -> Target | None:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in catalog.NAMESPACE.subresources:
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[1] and rest[2] not in catalog.NAMESPACE.subresources:
         return _target(group, version, rest[1], rest[2:], path)
     return _target(group, version, "", rest, path)
 

@@ -23,6 +23,7 @@ def create(call: Call) -> Response:
     meta = metadata.for_create(call, given.get("metadata") or {})
     made = call.kind.prepare(_arranged(given, meta), None, call.gates)
     if call.kind is catalog.POD:
+        made.setdefault("spec", {})
         made.setdefault("status", {"phase": "Pending"})
     elif call.kind is catalog.NAMESPACE:
         made |= deletion.first_namespace_parts(made)
@@ -74,6 +75,8 @@ def replace(call: Call, old: Raw, given: Json) -> Response:
 
 def _whole(call: Call, old: Raw, given: Json, meta: Json) -> Json:
     made = call.kind.prepare(_arranged(given, meta), old, call.gates)
+    if call.kind is catalog.POD:
+        made.setdefault("spec", {})
     if made != old:
         admission.on_update(call, made, old)
         _refuse(call, call.kind.validate(made, old, call.gates))
