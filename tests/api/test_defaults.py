@@ -10,7 +10,7 @@ from api_manifests import ALL, Json, composite, errors, inner, job, leaf, node, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.api import catalog, defaults
+from muster.api import catalog
 from muster.api.gates import FeatureGates
 
 OFF = FeatureGates()
@@ -20,9 +20,8 @@ MANIFESTS = [
     pod(
         initContainers=[{"name": "i", "image": "a/b:1", "resources": {"limits": {"cpu": 1}}}],
         overhead={"cpu": "0.25"},
-        resources={"requests": {"memory": "1024Mi"}, "limits": None},
+        resources={"requests": {"memory": "1024Mi"}},
         schedulingGroup={"podGroupName": "g"},
-        nodeSelector=None,
     ),
     node(),
     job(parallelism=3, suspend=True),
@@ -111,13 +110,6 @@ def test_one_wrong_value_deep_inside_never_crashes(manifest: Json, path: str, va
     errors(spoiled, manifest if update else None)
 
 
-def test_nulls_are_absent_at_every_depth_but_entries_of_lists_stay() -> None:
-    raw = {"a": None, "b": {"c": None, "d": [{"e": None, "f": 1}, None]}, "g": {"h": 1}}
-    made = defaults.without_nulls(raw)
-    assert made == {"b": {"d": [{"f": 1}, None]}, "g": {"h": 1}}
-    assert made["g"] is raw["g"]
-
-
 def test_a_pod_gets_what_the_scheduler_and_the_kubelet_need_to_know() -> None:
     made = prepared(pod())
     wanted = {
@@ -127,7 +119,7 @@ def test_a_pod_gets_what_the_scheduler_and_the_kubelet_need_to_know() -> None:
         "terminationGracePeriodSeconds": 30,
     }
     assert wanted.items() <= made["spec"].items()
-    assert made["status"] == {"phase": "Pending"}
+    assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
     given = {"schedulerName": "mine", "restartPolicy": "Never", "terminationGracePeriodSeconds": 0}
     assert given.items() <= prepared(pod(**given))["spec"].items()
 
@@ -159,9 +151,28 @@ def test_images_without_a_version_are_pulled_always(image: str, policy: str) -> 
 
 def test_a_new_object_has_no_status_but_nodes_bring_theirs() -> None:
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    assert prepared(pod() | {"status": status})["status"] == {"phase": "Pending"}
+    assert prepared(pod() | {"status": status})["status"]["phase"] == "Pending"
     assert "status" not in prepared(pod_group() | {"status": status})
     assert prepared(node())["status"]["allocatable"] == node()["status"]["capacity"]
+
+
+@pytest.mark.parametrize(
+    ("containers", "whole", "qos"),
+    [
+        ([{}], None, "BestEffort"),
+        ([{"requests": {"a.b/gpu": "1"}, "limits": {"a.b/gpu": "1"}}], None, "BestEffort"),
+        ([{"requests": {"cpu": "1"}}], None, "Burstable"),
+        ([{"limits": {"cpu": "1", "memory": "1Gi"}}], None, "Guaranteed"),
+        ([{"limits": {"cpu": "1", "memory": "1Gi"}}, {}], None, "Burstable"),
+        ([{"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}], None, "Burstable"),
+        ([{}], {"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed"),
+    ],
+)
+def test_a_new_pod_knows_its_quality_of_service(containers: list[Json], whole: Json | None, qos: str) -> None:
+    made = pod(containers=[{"name": f"c{i}", "image": "i", "resources": entry} for i, entry in enumerate(containers)])
+    if whole:
+        made["spec"]["resources"] = whole
+    assert prepared(made)["status"]["qosClass"] == qos
 
 
 def test_an_update_keeps_the_stored_status() -> None:

@@ -1,7 +1,8 @@
 """Every kind Muster serves, in one table: names, versions, typed view, subresources, defaults, rules, gate.
 
-The server's use of a `Kind`, in order: `prepare` (nulls and fields of gates that are off go, status is reset or kept,
-defaults come), admission, `validate`. All three leave their arguments alone; `prepare` shares what it does not change.
+The server's use of a `Kind`, in order: `prepare` (fields of gates that are off go, status is reset or kept, defaults
+come), admission, `validate`. They leave their arguments alone; `prepare` shares what it does not change. Nulls and
+fields of wrong types are gone before: the server's schema sees to that, and `validate` says so where it did not.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Kind:
 
     def prepare(self, raw: Raw, old: Raw | None, gates: FeatureGates) -> dict[str, Any]:
         """What would be stored if it is valid: a new top level over shared nested values; `raw` is not changed."""
-        obj = defaults.without_nulls(raw)
+        obj = dict(raw)
         if self.has_status:
             defaults.settle_status(obj, old, keeps=self.keeps_status)
         self.defaults(obj, old, gates)

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from muster.api import quantity
+from muster.api.core import PodSpec
 from muster.api.gates import FeatureGates
+from muster.api.qos import qos_class
 
 Raw = Mapping[str, Any]
 Json = dict[str, Any]
@@ -21,25 +25,6 @@ NO_BACKOFF_LIMIT = (1 << 31) - 1
 
 
 # --- every kind --------------------------------------------------------------------------------------------------
-
-
-def without_nulls(raw: Raw) -> Json:
-    """A new top level without members that are null, at any depth: to Kubernetes null is absent."""
-    return {key: _pruned(value) for key, value in raw.items() if value is not None}
-
-
-def _pruned(value: Any) -> Any:
-    """`value` itself where it holds no null, else a copy without them; an entry of a list is never removed."""
-    if type(value) is dict:
-        for member in value.values():
-            if member is None or (type(member) in (dict, list) and _pruned(member) is not member):
-                return {key: _pruned(entry) for key, entry in value.items() if entry is not None}
-        return value
-    if type(value) is list:
-        for entry in value:
-            if type(entry) in (dict, list) and _pruned(entry) is not entry:
-                return [_pruned(item) for item in value]
-    return value
 
 
 def settle_status(obj: Json, old: Raw | None, *, keeps: bool) -> None:
@@ -72,11 +57,18 @@ def pod(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
         return
     spec = obj["spec"] = pod_spec(obj["spec"], gates, _mapping(_mapping(old).get("spec")))
     if old is None:
-        obj["status"] = {"phase": "Pending"}
+        obj["status"] = _first_status(spec)
         return
     for field in ("priority", "preemptionPolicy", "serviceAccountName"):
         if field in old["spec"]:
             spec.setdefault(field, old["spec"][field])
+
+
+def _first_status(spec: Raw) -> Json:
+    try:
+        return {"phase": "Pending", "qosClass": qos_class(msgspec.convert(spec, PodSpec))}
+    except (msgspec.ValidationError, ValueError):
+        return {"phase": "Pending"}  # validation says what is wrong
 
 
 def pod_spec(given: Raw, gates: FeatureGates, old: Raw) -> Json:
