@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -119,7 +118,12 @@ def pod(name: str, on: str | None = None, *, spec: Mapping[str, Any] | None = No
     inside = {"containers": [{"name": "c", "image": "pause"}], **(spec or {})}
     if on is not None:
         inside["nodeName"] = on
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", **meta}, "spec": inside}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", **meta},
+        "spec": inside,
+    }
 
 
 def job(name: str = "train", *, annotations: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -134,6 +138,3 @@ def job(name: str = "train", *, annotations: Mapping[str, str] | None = None, **
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"template": template, **spec},
     }
-
-
-several = partial(map)

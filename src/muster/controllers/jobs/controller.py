@@ -282,7 +282,7 @@ class Jobs:
             state.started = now
         wanted = wanted_active(job.raw, progress, state.active)
         effects += self._remove(state, wanted)
-        missing = wanted - state.active
+        missing = wanted - state.there
         if replaces_only_failed(job.raw):
             missing -= state.tally.ending
         if missing <= 0 or not group.ready:

@@ -74,7 +74,12 @@ class JobState:
     @property
     def active(self) -> int:
         """Active pods, those on their way included, those that are leaving not."""
-        return len(self.tally.active) - len(self.leaving) + len(self.creating)
+        return self.there - len(self.leaving)
+
+    @property
+    def there(self) -> int:
+        """Active pods, those on their way and those that are leaving included: room for new ones is what is left."""
+        return len(self.tally.active) + len(self.creating)
 
     def may_create_at(self) -> Instant:
         """When the next pod may be made, after failures and refusals."""
@@ -92,16 +97,17 @@ class JobState:
 
 
 def surplus(state: JobState, wanted: int) -> list[Member]:
-    """Active pods that should not be: doubles of an index first, then those least advanced."""
+    """Active pods that should not be: leftovers and doubles of an index first, then those least advanced."""
     job = state.job
     there = [member for uid, member in state.tally.active.items() if uid not in state.leaving]
     if job is None or not there:
         return []
-    too_many: list[Member] = []
+    # One that has lost its finalizer was about to be deleted by a controller that did not live to do it.
+    too_many = [member for member in there if not member.tracked]
     if is_indexed(job.raw):
         seen: set[int | None] = set()
         limit = completions_of(job.raw) or 0
-        for member in sorted(there, key=_seniority):
+        for member in sorted((each for each in there if each.tracked), key=_seniority):
             if member.index in seen or member.index is None or member.index >= limit:
                 too_many.append(member)
             seen.add(member.index)
