@@ -150,20 +150,22 @@ def quantities(values: Mapping[str, Any], path: Path, name_form: Format = names.
     for name, value in values.items():
         if problem := name_form(name):
             errors.append(path.key(name).invalid(name, problem))
-        errors += quantity_errors(name, value, path.key(name))
+        if problem := quantity_problem(name, value):
+            errors.append(path.key(name).invalid(value, problem))
     return errors
 
 
-def quantity_errors(name: str, value: Any, path: Path) -> Errors:
+def quantity_problem(name: str, value: Any) -> str | None:
+    """What is wrong with an amount of the resource `name`."""
     try:
         nanos = quantity.nanos(value)
     except ValueError as error:
-        return [path.invalid(value, str(error).partition(": ")[2])]
+        return str(error).partition(": ")[2]
     if nanos < 0:
-        return [path.invalid(value, "must be greater than or equal to 0")]
+        return "must be greater than or equal to 0"
     if nanos % quantity.NANOS and (name == "pods" or names.is_extended_resource(name)):
-        return [path.invalid(value, "must be an integer")]
-    return []
+        return "must be an integer"
+    return None
 
 
 def time(value: str | None, path: Path) -> Errors:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from muster.api import quantity
 from muster.api.core import Container, ContainerPort, PodSpec, Resources
@@ -43,13 +42,15 @@ def _each(spec: PodSpec, path: Path) -> Iterator[tuple[Path, Container]]:
 
 
 def _container(container: Container, path: Path, claims: set[str]) -> Errors:
-    errors = checks.text(container.name, path / "name", names.dns_label)
+    errors: Errors = []
+    if names.dns_label(container.name):
+        errors += checks.text(container.name, path / "name", names.dns_label)
     if not container.image:
         errors.append((path / "image").required("name the image to run"))
     elif container.image != container.image.strip():
         errors.append((path / "image").invalid(container.image, "must not have leading or trailing whitespace"))
-    if container.image_pull_policy:
-        errors += checks.one_of(container.image_pull_policy, path / "imagePullPolicy", _PULL_POLICIES)
+    if container.image_pull_policy and container.image_pull_policy not in _PULL_POLICIES:
+        errors.append((path / "imagePullPolicy").not_supported(container.image_pull_policy, _PULL_POLICIES))
     if container.restart_policy is not None:
         errors += checks.one_of(container.restart_policy, path / "restartPolicy", _RESTART_POLICIES)
     if container.ports:
@@ -127,7 +128,9 @@ def resources(value: Resources, path: Path) -> Errors:
     """Names and amounts; requests within limits; what cannot be overcommitted has a limit equal to its request."""
     if not value.requests and not value.limits:
         return []
-    errors = checks.quantities(value.limits, path / "limits", _resource_name)
+    errors: Errors = []
+    if value.limits:
+        errors += checks.quantities(value.limits, path / "limits", _resource_name)
     errors += checks.quantities(value.requests, path / "requests", _resource_name)
     if errors:
         return errors
@@ -137,8 +140,10 @@ def resources(value: Resources, path: Path) -> Errors:
 def _within_limits(requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], path: Path) -> Errors:
     errors: Errors = []
     for name, request in requests.items():
-        exact = names.is_extended_resource(name) or names.is_huge_page(name)
         limit = limits.get(name)
+        if limit == request:
+            continue
+        exact = names.is_extended_resource(name) or names.is_huge_page(name)
         if limit is None:
             if exact:
                 message = f"a limit must be set for {name}, which cannot be overcommitted: set it to {request}"
@@ -181,5 +186,4 @@ def _asked(container: Container, name: str) -> int:
 
 def _readable(container: Container, name: str) -> bool:
     """Amounts that do not parse are reported where they stand, not here."""
-    value: Any = container.resources.requests.get(name, 0)
-    return not checks.quantity_errors(name, value, Path())
+    return checks.quantity_problem(name, container.resources.requests.get(name, 0)) is None

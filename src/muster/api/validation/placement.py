@@ -149,13 +149,14 @@ def _toleration(value: Toleration, path: Path, comparisons: tuple[str, ...]) -> 
     operator = value.operator or "Equal"
     errors: Errors = []
     if value.key:
-        errors += checks.formatted(value.key, path / "key", names.label_key)
+        if names.label_key(value.key):
+            errors += checks.formatted(value.key, path / "key", names.label_key)
     elif operator != "Exists":
         errors.append(
             (path / "operator").invalid(value.operator, "must be Exists when key is empty, to match all keys")
         )
-    if value.effect:
-        errors += checks.one_of(value.effect, path / "effect", EFFECTS)
+    if value.effect and value.effect not in EFFECTS:
+        errors.append((path / "effect").not_supported(value.effect, EFFECTS))
     if value.toleration_seconds is not None and value.effect != "NoExecute":
         errors.append((path / "effect").invalid(value.effect, "must be NoExecute when tolerationSeconds is set"))
     return errors + _toleration_value(operator, value.value, path, comparisons)

@@ -61,10 +61,15 @@ def pod_template(template: PodTemplate, path: Path, gates: FeatureGates) -> Erro
 
 
 def _life(spec: PodSpec, path: Path) -> Errors:
-    errors = checks.one_of(spec.restart_policy, path / "restartPolicy", _RESTART_POLICIES)
-    errors += checks.one_of(spec.dns_policy, path / "dnsPolicy", _DNS_POLICIES)
-    errors += checks.at_least(spec.termination_grace_period_seconds, path / "terminationGracePeriodSeconds", 0)
-    errors += checks.in_range(spec.active_deadline_seconds, path / "activeDeadlineSeconds", 1, _LONGEST_DEADLINE)
+    errors: Errors = []
+    if spec.restart_policy not in _RESTART_POLICIES:
+        errors.append((path / "restartPolicy").not_supported(spec.restart_policy, _RESTART_POLICIES))
+    if spec.dns_policy not in _DNS_POLICIES:
+        errors.append((path / "dnsPolicy").not_supported(spec.dns_policy, _DNS_POLICIES))
+    if (spec.termination_grace_period_seconds or 0) < 0:
+        errors += checks.at_least(spec.termination_grace_period_seconds, path / "terminationGracePeriodSeconds", 0)
+    if spec.active_deadline_seconds is not None:
+        errors += checks.in_range(spec.active_deadline_seconds, path / "activeDeadlineSeconds", 1, _LONGEST_DEADLINE)
     if spec.preemption_policy is not None:
         errors += checks.one_of(spec.preemption_policy, path / "preemptionPolicy", groups.PREEMPTION_POLICIES)
     return errors
@@ -79,7 +84,7 @@ def _names(spec: PodSpec, path: Path) -> Errors:
         ("serviceAccountName", spec.service_account_name),
         ("runtimeClassName", spec.runtime_class_name),
     ):
-        if value:
+        if value and names.dns_subdomain(value):
             errors += checks.formatted(value, path / field, names.dns_subdomain)
     for field, value in (("hostname", spec.hostname), ("subdomain", spec.subdomain)):
         if value:
