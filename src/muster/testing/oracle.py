@@ -8,10 +8,12 @@ helps another), so the order in which members are placed does not matter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from muster.model.diagnosis import Reason
 from muster.model.keys import Key
 from muster.model.plan import Bind
 from muster.model.records import (
@@ -28,6 +30,7 @@ from muster.model.records import (
 from muster.model.snapshot import Nomination, Snapshot
 
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+HARD = ("NoSchedule", "NoExecute")
 Counts = tuple[int, ...]
 
 
@@ -74,6 +77,22 @@ def violations(snapshot: Snapshot, entry: QueueEntry, binds: Sequence[Bind]) -> 
         elif not known[name].takes(there):
             wrong.append(f"{name} cannot take {len(there)} of them")
     return wrong
+
+
+def rejections(snapshot: Snapshot, entry: QueueEntry, pod: PodRecord) -> Counter[tuple[Reason, str]]:
+    """Why each node says no to this member alone: counts of (reason, detail) over nodes, by the first filter.
+
+    A node that lacks several resources counts under each. Details are given for resources only, "" elsewhere.
+    """
+    found: Counter[tuple[Reason, str]] = Counter()
+    for bare, room in zip(_rooms(snapshot, entry, held=False), _rooms(snapshot, entry), strict=True):
+        reason, details = bare.rejection(pod.cls)
+        if reason is Reason.NONE:
+            reason, details = room.rejection(pod.cls)
+            reason = Reason.NONE if reason is Reason.NONE else Reason.NOMINATED_AWAY
+        if reason is not Reason.NONE:
+            found.update((reason, detail) for detail in details)
+    return found
 
 
 def after(snapshot: Snapshot, entry: QueueEntry, binds: Iterable[Bind]) -> Snapshot:
@@ -132,12 +151,25 @@ class _Room:
             taken.extend(cls.host_ports)
         return True
 
+    def rejection(self, cls: PodClass) -> tuple[Reason, tuple[str, ...]]:
+        """The first filter that keeps one pod of this class out, and the resources that are short if it is theirs."""
+        if self.node.unschedulable and not tolerated(CORDON, cls.tolerations):
+            return Reason.NODE_UNSCHEDULABLE, ("",)
+        if any(taint.effect in HARD and not tolerated(taint, cls.tolerations) for taint in self.node.taints):
+            return Reason.NODE_TAINTED, ("",)
+        if not admits(self.node, cls):
+            return Reason.NODE_SELECTOR, ("",)
+        if any(clash(port, other) for port in cls.host_ports for other in self.ports):
+            return Reason.HOST_PORTS, ("",)
+        short = tuple(name for name, amount in cls.requests if amount > 0 and amount > self.free.get(name, 0))
+        return (Reason.INSUFFICIENT, short) if short else (Reason.NONE, ())
 
-def _rooms(snapshot: Snapshot, entry: QueueEntry) -> Iterator[_Room]:
-    """Every node as the entry finds it: what bound pods and the nominations above it leave (P23)."""
-    held = [nomination for nomination in snapshot.nominations if _holds_against(nomination, entry)]
+
+def _rooms(snapshot: Snapshot, entry: QueueEntry, held: bool = True) -> Iterator[_Room]:
+    """Every node as the entry finds it: what bound pods and (with `held`) the nominations above it leave (P23)."""
+    above = [nomination for nomination in snapshot.nominations if held and _holds_against(nomination, entry)]
     for column, node in enumerate(snapshot.nodes.records):
-        here = [nomination.cls for nomination in held if nomination.node == node.name]
+        here = [nomination.cls for nomination in above if nomination.node == node.name]
         free = {name: amount - int(snapshot.used[snapshot.axis.row[name], column]) for name, amount in node.allocatable}
         for name, amount in (item for cls in here for item in cls.requests):
             free[name] = free.get(name, 0) - amount
@@ -155,7 +187,7 @@ def _holds_against(nomination: Nomination, entry: QueueEntry) -> bool:
 def admits(node: NodeRecord, cls: PodClass) -> bool:
     """Everything about the node itself: cordon, taints, node selector, required affinity."""
     taints = [*node.taints, *([CORDON] if node.unschedulable else [])]
-    if any(t.effect in ("NoSchedule", "NoExecute") and not tolerated(t, cls.tolerations) for t in taints):
+    if any(t.effect in HARD and not tolerated(t, cls.tolerations) for t in taints):
         return False
     if any(node.labels.get(key) != value for key, value in cls.node_selector):
         return False
