@@ -38,9 +38,9 @@ class Life:
     """One random run. `live()` does `events` random things and checks the invariants now and then."""
 
     seed: int
-    events: int = 30
+    events: int = 60
     rates: Rates = ROUGH
-    gates: FeatureGates = field(default_factory=lambda: FeatureGates.of("GenericWorkload"))
+    gates: FeatureGates = field(default_factory=lambda: FeatureGates.of("GenericWorkload", "WorkloadWithJob"))
     history: list[str] = field(default_factory=list)
     random: Random = field(init=False)
     world: World = field(init=False)
@@ -92,6 +92,8 @@ class Life:
             (self._add_single, 14),
             (self._add_group, 16),
             (self._add_placed_pod, 3),
+            (self._add_job, 5),
+            (self._delete_job, 2),
             (self._add_member, 10),
             (self._delete_pod, 12),
             (self._end_pod, 10),
@@ -121,6 +123,26 @@ class Life:
             self._create(manifest)
             if self.random.random() < 0.2:
                 self.world.settle()
+
+    def _add_job(self) -> None:
+        """A Job whose pods are a gang, a basic group, or what its controller makes of no word on scheduling."""
+        name, size = f"j{self._number()}", self.random.randint(1, 4)
+        spec = {
+            "parallelism": size,
+            "completions": size,
+            "completionMode": "Indexed",
+            "backoffLimit": 20,
+            "template": {"spec": {**self._pod(name, None, 0)["spec"], "restartPolicy": "Never"}},
+        }
+        if self.random.random() < 0.8:
+            spec["scheduling"] = {"schedulingPolicy": self.random.choice(({"gang": {}}, {"basic": {}}))}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": SPACE}, "spec": spec}
+        self._create(job)
+
+    def _delete_job(self) -> None:
+        if job := self._any("jobs"):
+            propagation = self.random.choice(("Background", "Foreground"))
+            self._do("delete", writes.delete("jobs", SPACE, job["metadata"]["name"], propagation=propagation))
 
     def _add_placed_pod(self) -> None:
         """A pod that names its node, where there is room for it and nothing is being decided."""
