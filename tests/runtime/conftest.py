@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from muster.api.calls import Request, Response
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
@@ -33,6 +34,7 @@ class Bare:
         self.port = 0
         self.loop: asyncio.AbstractEventLoop
         self.ended: asyncio.Event
+        self.runner: web.AppRunner
 
     @property
     def url(self) -> str:
@@ -58,10 +60,14 @@ class Bare:
 
     async def run(self, ready: Future[None]) -> None:
         self.loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
-        runner, self.port = await listen(application(self.handle, self.changes), 0)
+        self.runner, self.port = await listen(application(self.handle, self.changes), 0)
         ready.set_result(None)
         await self.ended.wait()
-        await runner.cleanup()
+        await self.runner.cleanup()
+
+    def connections(self) -> int:
+        assert self.runner.server is not None
+        return len(self.runner.server.connections)
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.ended.set)
@@ -73,6 +79,11 @@ def started() -> tuple[Bare, threading.Thread]:
     thread.start()
     ready.result(timeout=10)
     return bare, thread
+
+
+@pytest.fixture
+def start() -> Callable[[], tuple[Bare, threading.Thread]]:
+    return started
 
 
 @pytest.fixture
