@@ -1,5 +1,6 @@
 """What `muster bench` prints and how it ends, with shapes that measure nothing."""
 
+import gc
 import json
 
 import pytest
@@ -121,3 +122,10 @@ def test_memory_and_time_are_in_bytes_and_seconds():
     assert 10 << 20 < peak_memory() < 1 << 40
     assert 0 <= seconds(lambda: None) < 5
     assert machine()["python"].count(".") == 2
+
+
+def test_measuring_leaves_the_garbage_collector_as_it_was(bench):
+    before, seen = gc.get_threshold(), []
+    bench(Shape("made-up", (FAST,), lambda nodes: seen.append(gc.get_threshold()) or {"fast": 1}))
+    assert seen[0] != before
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)

@@ -7,7 +7,8 @@ import platform
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-MEBI, GIBI = 1 << 20, 1 << 30
+from muster.runtime.collector import calm_collector
+
+GIBI = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,18 @@ def seconds(work: Callable[[], object]) -> float:
     return perf_counter() - began
 
 
+@contextmanager
+def calmed() -> Iterator[None]:
+    """Meanwhile, garbage is collected as in a process that serves a cluster."""
+    before = gc.get_threshold()
+    calm_collector()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
 def peak_memory() -> int:
     """The most bytes this process has held in memory."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -98,8 +113,3 @@ def _processor() -> str:
         return platform.processor() or "unknown"
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{names[0]} ({len(names)} logical)" if names else platform.processor() or "unknown"
-
-
-def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    """Median, smallest, largest."""
-    return median(values), min(values), max(values)

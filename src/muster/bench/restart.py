@@ -5,6 +5,7 @@ Run in a process of its own, so that its peak memory is that of one scheduler wi
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from muster.api.object import Object
 from muster.bench import fleet
 from muster.bench.measure import peak_memory, seconds
 from muster.plugins import default_profile
+from muster.runtime.collector import calm_collector
 from muster.scheduler.effects import Decide
 from muster.scheduler.machine import Scheduler
 from muster.sim.world import START
@@ -28,7 +30,10 @@ PER_NODE = 20
 
 def main(nodes: int) -> None:
     """Prints what was measured, as JSON: `seconds` from the first list to the first decision, and peak `bytes`."""
+    gc.disable()
     listed = {"nodes": list(_decoded(_nodes(nodes))), "pods": list(_decoded(_pods(nodes)))}
+    gc.enable()
+    calm_collector()
     scheduler = Scheduler(default_profile(), gates=FeatureGates.of("GenericWorkload"))
     took = seconds(lambda: start(scheduler, listed))
     print(json.dumps({"seconds": took, "bytes": peak_memory()}))

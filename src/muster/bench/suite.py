@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from muster.bench import report
 from muster.bench.cluster import Unfinished
 from muster.bench.fleet import NODES
-from muster.bench.measure import Figure, machine
+from muster.bench.measure import Figure, calmed, machine
 from muster.bench.shapes import SHAPES, Shape
 
 REPEATS = 3
@@ -20,13 +20,15 @@ class UnknownShape(ValueError):
 
 def run(
     shapes: Sequence[str] = (),
-    nodes: int = NODES,
+    nodes: int | None = None,
     as_json: bool = False,
     *,
     repeats: int = REPEATS,
     say: Callable[[str], None] = print,
 ) -> int:
-    """Measures the named shapes, all without names, and reports through `say`; progress goes to stderr.
+    """Measures the named shapes (none: all) on so many nodes (None: 5,000), and reports through `say`.
+
+    Progress goes to stderr.
 
     Returns:
         0 if the median of every figure reaches its target, 1 if one misses it or a shape did not finish.
@@ -35,6 +37,7 @@ def run(
         UnknownShape: a name that is no shape, before anything is measured.
         ValueError: fewer than one node or repeat.
     """
+    nodes = NODES if nodes is None else nodes
     chosen = [_named(name) for name in shapes or SHAPES]
     for name, number in (("nodes", nodes), ("repeats", repeats)):
         if number < 1:
@@ -56,7 +59,9 @@ def measured(shape: Shape, nodes: int, repeats: int) -> list[Figure]:
     figures = {target.name: Figure(target) for target in shape.targets}
     for repeat in range(repeats):
         print(f"{shape.name} {repeat + 1}/{repeats}", file=sys.stderr, flush=True)
-        for name, value in shape.measure(nodes).items():
+        with calmed():
+            values = shape.measure(nodes)
+        for name, value in values.items():
             figures[name].values.append(value)
     return list(figures.values())
 
