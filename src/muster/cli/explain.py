@@ -34,11 +34,11 @@ def explain(what: str | None, namespace: str, as_json: bool, server: str | None)
 
 def paragraph(verdict: Verdict) -> str:
     """The verdict, its numbers, its reasons and what would help."""
-    lines = [f"{verdict['kind']} {verdict['namespace']}/{verdict['name']}: {verdict['sentence']}"]
+    lines = [str(verdict["sentence"])]
     lines += [f"  because  {reason['sentence']}" for reason in verdict.get("reasons") or []]
     lines += [f"  help     {remedy}" for remedy in verdict.get("remedies") or []]
     if verdict.get("pod"):
-        lines.append(f"  this pod {verdict['pod']}")
+        lines.append(f"  this pod {verdict['pod']['sentence']}")
     return "\n".join(lines)
 
 

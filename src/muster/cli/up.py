@@ -97,10 +97,7 @@ def _run(serving: Any) -> int:
         try:
             runner.run(serving)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise Failure(
-                f"--port: cannot listen on 127.0.0.1 ({reason}); give another --port, or 0 for a free one"
-            ) from None
+            raise Failure(f"--port: {error.strerror or error}; give another one, or 0 for a free one", USAGE) from None
     return 0
 
 

@@ -19,6 +19,7 @@ from muster.engine.profile import Profile
 from muster.plugins import default_profile
 from muster.runtime.changes import Changes
 from muster.runtime.clock import Clock, SystemClock
+from muster.runtime.collector import calm_collector
 from muster.runtime.local import Local
 from muster.runtime.loop import Loop, Station
 from muster.runtime.telemetry import Log
@@ -73,7 +74,8 @@ class Cluster:
 
     def refuse_bindings(self, pods: Iterable[str]) -> None:
         """Bindings of these pods (`namespace/name`) are refused with 403 from now on."""
-        self.server.refuse_binding = set(pods)
+        self.server.refuse_binding.clear()
+        self.server.refuse_binding.update(pods)
 
     def hold_terminations(self, hold: bool) -> None:
         """Whether deleted pods stay terminating; False ends all that do."""
@@ -86,6 +88,7 @@ class Cluster:
 
 def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     """Puts the parts together. Must run inside the event loop that will drive them."""
+    calm_collector()
     log = Log()
     server = ApiServer(setup.gates, new_uid=lambda: str(uuid.uuid4()), priority_admission=setup.priority_admission)
     local = Local(server, setup.clock, changes or Changes())

@@ -49,13 +49,9 @@ def training() -> Manifest:
             "parallelism": TRAINERS,
             "completions": TRAINERS,
             "completionMode": "Indexed",
-            "backoffLimit": 6,
-            # Pods that go down with their node are replaced and not counted as failures of the program.
-            "podFailurePolicy": {
-                "rules": [
-                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-                ]
-            },
+            # A pod that goes down with its node is replaced while it is still on its way out.
+            "podReplacementPolicy": "TerminatingOrFailed",
+            "backoffLimit": TRAINERS,
             "scheduling": {"schedulingPolicy": {"gang": {"minCount": TRAINERS}}},
             "template": {
                 "metadata": {"labels": labels},

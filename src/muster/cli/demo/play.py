@@ -87,7 +87,7 @@ async def _mix(stage: Stage, screen: Screen) -> None:
 async def _ask_too_much(stage: Stage, screen: Screen) -> None:
     stage.create(cast.too_big())
     await stage.until("the gang that is too big gets its verdict", lambda: bool(_sentence(stage, cast.TOO_BIG)))
-    screen.say(f"gang {cast.TOO_BIG} waits: {_sentence(stage, cast.TOO_BIG)}")
+    screen.say(_sentence(stage, cast.TOO_BIG))
 
 
 async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
@@ -105,7 +105,8 @@ async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
     )
     group = _group(stage)
     await stage.until("the replacements get their verdict", lambda: bool(_sentence(stage, group)))
-    screen.say(f"{left} pods run on, {lost} replacements wait: {_sentence(stage, group)}")
+    screen.say(f"{left} pods run on, {lost} replacements wait")
+    screen.say(_sentence(stage, group))
 
 
 async def _go_on_smaller(stage: Stage, screen: Screen) -> None:
@@ -149,10 +150,7 @@ def closing(stage: Stage) -> str:
         (rack, f"{count[GPU]}/{capacity}", *(str(count[part] or "") for part in parts))
         for rack, count in stage.per_rack().items()
     ]
-    waiting = [
-        f"  {entry['kind']} {entry['namespace']}/{entry['name']}: {entry['sentence']}"
-        for entry in queue(stage.cluster.scheduler)
-    ]
+    waiting = [f"  {entry['sentence']}" for entry in queue(stage.cluster.scheduler)]
     return "\n".join(
         [
             "",

@@ -35,7 +35,7 @@ class PlainScreen:
         self._began = time.perf_counter()
 
     def say(self, text: str) -> None:
-        self._console.print(stamped(self._began, text), highlight=False, soft_wrap=True)
+        self._console.print(stamped(self._began, text), highlight=False, soft_wrap=True, markup=False)
 
     def racks(self, seen: Racks) -> None:
         pass
@@ -56,7 +56,7 @@ class LiveScreen:
         self._live.stop()
 
     def say(self, text: str) -> None:
-        self._live.console.print(stamped(self._began, text), highlight=False)
+        self._live.console.print(stamped(self._began, text), highlight=False, markup=False)
 
     def racks(self, seen: Racks) -> None:
         self._live.update(picture(seen), refresh=True)
