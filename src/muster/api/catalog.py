@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from muster.api import batch, core, defaults, resource, scheduling
+from muster.api import batch, core, resource, scheduling
+from muster.api.defaults import groups, jobs, pods, status
+from muster.api.defaults import small as small_defaults
 from muster.api.gates import FeatureGates
 from muster.api.meta import Part
 from muster.api.validation import job, node, pod, podgroup, small, workload
@@ -83,7 +85,7 @@ class Kind:
         """What would be stored if it is valid: a new top level over shared nested values; `raw` is not changed."""
         obj = dict(raw)
         if self.has_status:
-            defaults.settle_status(obj, old, keeps=self.keeps_status)
+            status.settle(obj, old, keeps=self.keeps_status)
         self.defaults(obj, old, gates)
         return obj
 
@@ -91,19 +93,19 @@ class Kind:
 NAMESPACE = Kind(
     "Namespace", "", "v1", "namespaces", "namespace", core.Namespace, ("ns",), False, ("status", "finalize"),
     selectable=("status.phase",),
-    defaults=defaults.namespace, validate=small.namespace,
+    defaults=small_defaults.namespace, validate=small.namespace,
 )  # fmt: skip
 NODE = Kind(
     "Node", "", "v1", "nodes", "node", core.Node, ("no",), False, ("status",), keeps_status=True,
     selectable=("spec.unschedulable",),
-    defaults=defaults.node, validate=node.node, validate_status=node.node_status,
+    defaults=small_defaults.node, validate=node.node, validate_status=node.node_status,
 )  # fmt: skip
 POD = Kind(
     "Pod", "", "v1", "pods", "pod", core.Pod, ("po",), True, ("status", "binding", "eviction", "resize"),
     selectable=(
         "spec.nodeName", "spec.schedulerName", "spec.restartPolicy", "status.phase", "status.nominatedNodeName",
     ),
-    defaults=defaults.pod, validate=pod.pod, validate_status=pod.pod_status,
+    defaults=pods.pod, validate=pod.pod, validate_status=pod.pod_status,
 )  # fmt: skip
 EVENT = Kind(
     "Event", "", "v1", "events", "event", core.Event, ("ev",),
@@ -115,27 +117,27 @@ EVENT = Kind(
 )  # fmt: skip
 PRIORITY_CLASS = Kind(
     "PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", core.PriorityClass, ("pc",), False,
-    defaults=defaults.priority_class, validate=small.priority_class,
+    defaults=small_defaults.priority_class, validate=small.priority_class,
 )  # fmt: skip
 WORKLOAD = Kind(
     "Workload", "scheduling.k8s.io", "v1beta1", "workloads", "workload", scheduling.Workload, ("wl",),
     gate="GenericWorkload",
-    defaults=defaults.workload, validate=workload.workload,
+    defaults=groups.workload, validate=workload.workload,
 )  # fmt: skip
 POD_GROUP = Kind(
     "PodGroup", "scheduling.k8s.io", "v1beta1", "podgroups", "podgroup", scheduling.PodGroup, ("pg",), True,
     ("status",), gate="GenericWorkload",
-    defaults=defaults.pod_group, validate=podgroup.pod_group, validate_status=podgroup.pod_group_status,
+    defaults=groups.pod_group, validate=podgroup.pod_group, validate_status=podgroup.pod_group_status,
 )  # fmt: skip
 COMPOSITE_POD_GROUP = Kind(
     "CompositePodGroup", "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "compositepodgroup",
     scheduling.CompositePodGroup, ("cpg",), True, ("status",), gate="CompositePodGroup",
-    defaults=defaults.pod_group, validate=podgroup.composite_pod_group,
+    defaults=groups.pod_group, validate=podgroup.composite_pod_group,
     validate_status=podgroup.composite_pod_group_status,
 )  # fmt: skip
 JOB = Kind(
     "Job", "batch", "v1", "jobs", "job", batch.Job, (), True, ("status",), selectable=("status.successful",),
-    defaults=defaults.job, validate=job.job, validate_status=job.job_status,
+    defaults=jobs.job, validate=job.job, validate_status=job.job_status,
 )  # fmt: skip
 POD_DISRUPTION_BUDGET = Kind(
     "PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", core.PodDisruptionBudget,
@@ -149,12 +151,12 @@ RUNTIME_CLASS = Kind(
 RESOURCE_CLAIM = Kind(
     "ResourceClaim", "resource.k8s.io", "v1", "resourceclaims", "resourceclaim", resource.ResourceClaim, (), True,
     ("status",),
-    defaults=defaults.resource_claim, validate=small.resource_claim,
+    defaults=small_defaults.resource_claim, validate=small.resource_claim,
 )  # fmt: skip
 RESOURCE_CLAIM_TEMPLATE = Kind(
     "ResourceClaimTemplate", "resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
     resource.ResourceClaimTemplate,
-    defaults=defaults.resource_claim_template,
+    defaults=small_defaults.resource_claim_template,
     validate=small.resource_claim_template,
 )  # fmt: skip
 DEVICE_CLASS = Kind(

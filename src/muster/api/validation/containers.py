@@ -27,7 +27,7 @@ def containers(spec: PodSpec, path: Path) -> Errors:
     seen: set[str] = set()
     for at, container in _each(spec, path):
         errors += _container(container, at, claims)
-        if container.name in seen:
+        if container.name and container.name in seen:
             errors.append((at / "name").duplicate(container.name, "container names must be unique in the pod"))
         seen.add(container.name)
     if any(container.ports for container in (*spec.containers, *spec.init_containers)):

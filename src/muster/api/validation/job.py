@@ -192,7 +192,7 @@ def _template_update(new: PodTemplate, stored: Job) -> Errors:
     message = (
         f"{checks.IMMUTABLE}, but for node selection, tolerations and labels while the Job is suspended and not started"
     )
-    return [(SPEC / "template").invalid(None, message)]
+    return [(SPEC / "template").invalid(new, message)]
 
 
 def _with_placement(spec: PodSpec, source: PodSpec) -> PodSpec:

@@ -84,7 +84,8 @@ def _spec(spec: WorkloadSpec, old: WorkloadSpec | None, gates: FeatureGates) -> 
     if spec.composite_pod_group_templates and not gates.composite_pod_group and not kept:
         return [*errors, groups.gate_off(SPEC / _COMPOSITES, "CompositePodGroup")]
     if bool(spec.pod_group_templates) == bool(spec.composite_pod_group_templates):
-        errors.append(SPEC.invalid(None, f"must specify exactly one of {_LEAVES}, {_COMPOSITES}"))
+        given = [_LEAVES, _COMPOSITES] if spec.pod_group_templates else []
+        errors.append(SPEC.invalid(given, f"must specify exactly one of {_LEAVES}, {_COMPOSITES}"))
     known = {template.name: template for _, template in _templates(old, SPEC)} if old else {}
     errors += _lists(spec, SPEC, known, gates)
     errors += _repeated_names(spec)
