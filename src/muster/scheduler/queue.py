@@ -67,7 +67,7 @@ class Queue:
             group = self.cache.groups.get(key.key)
             return group.uid if group else ""
         record = self.cache.pods.get(key.key)
-        return record.uid if record is not None and self.is_single(record) else None
+        return record.uid if record is not None and self._is_single(record) else None
 
     def _oldest(self, key: EntryKey, now: Instant) -> Seen:
         """When something that is pending again counts as seen: now, its members by their creation."""
@@ -75,7 +75,7 @@ class Queue:
             return Seen(now, self.cache.pods[key.key].created)
         return Seen(now, min(record.created for record in self.cache.members[key.key].pending.values()))
 
-    def is_single(self, record: PodRecord) -> bool:
+    def _is_single(self, record: PodRecord) -> bool:
         """Whether this pod is a queue entry of its own."""
         return (
             record.group is None

@@ -26,6 +26,8 @@ INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 UNSCHEDULABLE = Verdict.UNSCHEDULABLE.value
 ERROR = Verdict.ERROR.value
 GATED = "SchedulingGated"
+DEFAULT_NAMESPACE = "default"
+"""Where events on cluster-wide objects go."""
 MANY = 16
 """From so many pods on, one event on their group says that they are bound."""
 MANY_FAILED = 64
@@ -59,6 +61,11 @@ class _Told:
     message: str
     count: int
     written: Instant
+
+
+class _NewEvent(NamedTuple):
+    name: str
+    write: Write
 
 
 class EventTag(NamedTuple):
@@ -125,8 +132,8 @@ class Reports:
 
     def bound(self, record: PodRecord, node: str, now: Instant) -> Iterable[Write]:
         """One pod of a small group, or a single one, is bound."""
-        message = f"Successfully assigned {record.key} to {node}"
-        yield from self._event(of_pod(record), "Scheduled", message, now)
+        # Said once in a pod's life, so it is not remembered: there may be a great many bound pods.
+        yield self._new_event(of_pod(record), "Scheduled", f"Successfully assigned {record.key} to {node}", now).write
 
     def failed(self, head: QueueEntry, diagnosis: Diagnosis, now: Instant) -> Iterable[Write]:
         """Nothing of the entry was placed."""
@@ -227,23 +234,27 @@ class Reports:
     def _event(self, subject: Subject, reason: str, message: str, now: Instant) -> Iterable[Write]:
         told = self._told.setdefault(subject.uid, {})
         known = told.get(reason)
-        namespace = subject.key.namespace or "default"
         if known is not None and known.message == message:
             known.count += 1
             if now < known.written + COUNT_UP:
                 return
             known.written = now
             body = {"count": known.count, "lastTimestamp": to_time(now)}
+            namespace = subject.key.namespace or DEFAULT_NAMESPACE
             yield Write(writes.patch("events", namespace, known.name, body), EventTag(subject.uid, reason))
             return
-        name = f"{subject.key.name}.{now:x}{zlib.crc32(f'{subject.uid}{reason}{message}'.encode()):08x}"
+        name, write = self._new_event(subject, reason, message, now)
         told[reason] = _Told(name, message, 1, now)
-        yield Write(writes.create(self._event_body(name, namespace, subject, reason, message, now)))
+        yield write
 
-    def _event_body(
-        self, name: str, namespace: str, subject: Subject, reason: str, message: str, now: Instant
-    ) -> Mapping[str, Any]:
+    def _new_event(self, subject: Subject, reason: str, message: str, now: Instant) -> _NewEvent:
+        digest = zlib.crc32(f"{subject.uid}{reason}{message}".encode())
+        name = f"{subject.key.name}.{now:x}{digest:08x}"
+        return _NewEvent(name, Write(writes.create(self._event_body(name, subject, reason, message, now))))
+
+    def _event_body(self, name: str, subject: Subject, reason: str, message: str, now: Instant) -> Mapping[str, Any]:
         at = to_time(now)
+        namespace = subject.key.namespace or DEFAULT_NAMESPACE
         return {
             "apiVersion": "v1",
             "kind": "Event",

@@ -24,6 +24,10 @@ class Versions:
         self._current: dict[Key, tuple[str, int | None]] = {}
         self._ended: dict[str, None] = {}
 
+    def __bool__(self) -> bool:
+        """Whether anything is known."""
+        return bool(self._current)
+
     def accepts(self, key: Key, uid: str, at: int | None) -> bool:
         """Whether this state of an object is news, and if so, notes it.
 

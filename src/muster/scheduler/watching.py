@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from muster.api.instant import Instant
 from muster.api.machine import DELETED, Listed, Observed, Write
@@ -47,12 +49,14 @@ class Watching:
         resource = event.resource
         if resource not in self._versions:
             return ()
-        there = {_key(obj) for obj in event.objects}
-        for key in self._versions[resource].missing(there):
-            self._drop[resource](key, now)
+        versions = self._versions[resource]
+        if versions:
+            for key in versions.missing({_key(obj) for obj in event.objects}):
+                self._drop[resource](key, now)
         complaints: list[Write] = []
-        for obj in event.objects:
-            complaints.extend(self._news(resource, obj, now, listed=True))
+        with _no_collections():
+            for obj in event.objects:
+                complaints.extend(self._news(resource, obj, now, listed=True))
         return complaints
 
     def observed(self, event: Observed, now: Instant) -> Iterable[Write]:
@@ -71,12 +75,13 @@ class Watching:
         meta = obj.raw.get("metadata")
         if type(meta) is not dict or not isinstance(uid := meta.get("uid"), str):
             return ()
-        if not self._versions[resource].accepts(_key(obj), uid, version(str(meta.get("resourceVersion", "")))):
+        key = Key(meta.get("namespace", ""), meta.get("name", ""))
+        if not self._versions[resource].accepts(key, uid, version(str(meta.get("resourceVersion", "")))):
             return ()
         try:
             self._put[resource](obj, now, listed)
         except Malformed as error:
-            self._drop_other(resource, _key(obj), uid, now)
+            self._drop_other(resource, key, uid, now)
             return self._reports.malformed(obj, str(error), now)
         return ()
 
@@ -130,6 +135,7 @@ class Watching:
             self._reports.forget(record.uid)
         if known == record:
             return
+        ours = record.uid in self._cache.assumed
         self._cache.put_pod(record)
         self._commit.seen(record)
         key = owner(record)
@@ -138,7 +144,7 @@ class Watching:
         if record.phase is not Phase.PENDING and key.kind is EntryKind.POD and known is None:
             return
         seen = Seen(record.created if listed else now, record.created) if known is None else None
-        self.refresh(key, now, self._pod_news(key, known, record), seen if _is_waiting(record) else None)
+        self.refresh(key, now, self._pod_news(key, known, record, ours=ours), seen if _is_waiting(record) else None)
 
     def _drop_pod(self, key: Key, now: Instant) -> None:
         old = self._cache.drop_pod(key)
@@ -148,16 +154,15 @@ class Watching:
             entry = owner(old)
             self.refresh(entry, now, self._left(entry))
 
-    def _pod_news(self, key: EntryKey, old: PodRecord | None, new: PodRecord) -> News:
-        """Whether the change of a pod can let its own entry be placed."""
+    def _pod_news(self, key: EntryKey, old: PodRecord | None, new: PodRecord, *, ours: bool) -> News:
+        """Whether the change of a pod can let its own entry be placed. `ours`: it was assumed to be where it is now."""
         if not _counts(new):
             return self._left(key)
         if old is None or not _counts(old):
             return News.CURE
         if new.phase is Phase.PENDING:
             return News.CURE if _asks(old) != _asks(new) else News.NOTHING
-        by_us = old.phase is not Phase.PENDING or _asks(old) == _asks(new)
-        return News.NOTHING if by_us else News.CURE
+        return News.CURE if old.phase is Phase.PENDING and not ours else News.NOTHING
 
     def _left(self, key: EntryKey) -> News:
         """A member left: that helps only if members disagreed."""
@@ -169,6 +174,18 @@ class Watching:
         """Brings one entry up to date, and notes if it is held."""
         self._queue.refresh(key, now, news, seen)
         self._heldback.note(key, now)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Records hold no cycles; looking for some every few hundred objects would double the time a large list takes."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _key(obj: Object) -> Key:
