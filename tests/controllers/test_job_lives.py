@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from conftest import WITH_JOB, Cluster, job, node
+from controller_world import WITH_JOB, Cluster, job, node
 
 from muster.api import writes
 from muster.api.instant import MILLISECOND

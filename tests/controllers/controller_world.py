@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-import pytest
-
 from muster.api import writes
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND
@@ -19,6 +17,7 @@ from muster.sim.cluster import uids
 from muster.sim.faults import CALM, Faults, Rates
 from muster.sim.world import START, World
 
+DEFAULTS = FeatureGates()
 WITH_JOB = FeatureGates.of("GenericWorkload", "WorkloadWithJob")
 
 
@@ -55,7 +54,7 @@ class Cluster:
     def __init__(
         self,
         *names: str,
-        gates: FeatureGates = FeatureGates(),
+        gates: FeatureGates = DEFAULTS,
         seed: int = 0,
         rates: Rates = CALM,
         **hollow: Any,
@@ -102,11 +101,6 @@ class Cluster:
     def reasons(self, kind: str) -> list[str]:
         """Reasons of the events about objects of a kind."""
         return [each["reason"] for each in self.all("events") if each["involvedObject"]["kind"] == kind]
-
-
-@pytest.fixture
-def cluster() -> Callable[..., Cluster]:
-    return Cluster
 
 
 def node(name: str = "n1", **more: Any) -> dict[str, Any]:
