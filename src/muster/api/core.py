@@ -382,31 +382,3 @@ class LeaseSpec(Part, frozen=True):
 class Lease(Part, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
-
-
-class Binding(Part, frozen=True):
-    """Body of `pods/binding`; `target` is the node."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    target: ObjectReference = ObjectReference()
-
-
-class Preconditions(Part, frozen=True):
-    uid: str | None = None
-    resource_version: str | None = None
-
-
-class DeleteOptions(Part, frozen=True):
-    """Body of a DELETE, and part of an Eviction."""
-
-    grace_period_seconds: int | None = None
-    preconditions: Preconditions | None = None
-    propagation_policy: str | None = None
-    dry_run: tuple[str, ...] = ()
-
-
-class Eviction(Part, frozen=True):
-    """Body of `pods/eviction` (policy/v1)."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    delete_options: DeleteOptions | None = None

@@ -80,7 +80,6 @@ class Selector:
         return ",".join(map(str, self.requirements))
 
 
-EVERYTHING = Selector()
 NOTHING = Selector(nothing=True)
 
 
@@ -174,9 +173,6 @@ class FieldSelector:
 
     def __str__(self) -> str:
         return ",".join(map(str, self.requirements))
-
-
-EVERY_FIELD = FieldSelector()
 
 
 def fields(text: str, selectable: Iterable[str] = ()) -> FieldSelector:
