@@ -133,7 +133,9 @@ def test_a_revision_of_the_future_is_refused(api):
     assert answer.body["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
-@pytest.mark.parametrize("query", [{"resourceVersion": "abc"}, {"resourceVersion": "-1"}, {"watch": "maybe"}])
+@pytest.mark.parametrize(
+    "query", [{"resourceVersion": "abc"}, {"resourceVersion": "-1"}, {"watch": "maybe"}, {"timeoutSeconds": "soon"}]
+)
 def test_parameters_that_make_no_sense_are_refused(api, query):
     answer = api.call("GET", api.path("pods"), query={"watch": "1", **query})
     assert answer.status == 400 and next(iter(query)) in answer.body["message"]

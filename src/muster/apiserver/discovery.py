@@ -33,6 +33,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
     "eviction": ("policy", "v1", "Eviction", ["create"]),
 }
 """Subresources that take a kind of their own: group, version, kind, verbs."""
+_VERBS_OF = {"finalize": ["update"]}
 _PARENT_VERBS = ["get", "patch", "update"]
 
 
@@ -131,7 +132,7 @@ def _subresource(kind: Kind, name: str) -> Json:
     entry: Json = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced}
     own = _SUBRESOURCES.get(name)
     if own is None:
-        return entry | {"kind": kind.kind, "verbs": _PARENT_VERBS}
+        return entry | {"kind": kind.kind, "verbs": _VERBS_OF.get(name, _PARENT_VERBS)}
     group, version, own_kind, verbs = own
     return entry | {"group": group, "version": version, "kind": own_kind, "verbs": verbs}
 
@@ -162,7 +163,8 @@ def _aggregated_resource(kind: Kind) -> Json:
 
 def _aggregated_subresource(kind: Kind, name: str) -> Json:
     own = _SUBRESOURCES.get(name)
-    group, version, own_kind, verbs = own or (kind.group, kind.version, kind.kind, _PARENT_VERBS)
+    verbs = _VERBS_OF.get(name, _PARENT_VERBS)
+    group, version, own_kind, verbs = own or (kind.group, kind.version, kind.kind, verbs)
     return {"subresource": name, "responseKind": _response_kind(group, version, own_kind), "verbs": verbs}
 
 

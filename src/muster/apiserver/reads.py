@@ -117,6 +117,7 @@ def watch(call: Call) -> Watch:
         Failure: 410, changes after that revision have been forgotten.
     """
     wanted = _revision(call)
+    call.number("timeoutSeconds")  # whoever carries the stream keeps the time; a wrong one is refused here
     chosen = selection.of_query(call, namespace=True)
     log = call.store.log(call.kind.plural)
     initial = call.flag("sendInitialEvents")

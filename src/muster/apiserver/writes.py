@@ -21,11 +21,8 @@ def create(call: Call) -> Response:
         raise status.method_not_allowed(f"{call.kind.plural} are created in a namespace: POST to {path}")
     given = decode.new_object(call)
     meta = metadata.for_create(call, given.get("metadata") or {})
-    made = call.kind.prepare(_arranged(given, meta), None, call.gates)
-    if call.kind is catalog.POD:
-        made.setdefault("spec", {})
-        made.setdefault("status", {"phase": "Pending"})
-    elif call.kind is catalog.NAMESPACE:
+    made = call.kind.prepare(_arranged(call, given, meta), None, call.gates)
+    if call.kind is catalog.NAMESPACE:
         made |= deletion.first_namespace_parts(made)
     admission.on_create(call, made)
     errors = call.kind.validate(made, None, call.gates)
@@ -74,9 +71,7 @@ def replace(call: Call, old: Raw, given: Json) -> Response:
 
 
 def _whole(call: Call, old: Raw, given: Json, meta: Json) -> Json:
-    made = call.kind.prepare(_arranged(given, meta), old, call.gates)
-    if call.kind is catalog.POD:
-        made.setdefault("spec", {})
+    made = call.kind.prepare(_arranged(call, given, meta), old, call.gates)
     if made != old:
         admission.on_update(call, made, old)
         _refuse(call, call.kind.validate(made, old, call.gates))
@@ -124,7 +119,9 @@ def _refuse(call: Call, errors: list[Any]) -> None:
         raise status.invalid(call.kind, call.name, errors)
 
 
-def _arranged(given: Json, meta: Json) -> Json:
-    """A new top level in the usual order."""
-    head = {"apiVersion": given["apiVersion"], "kind": given["kind"], "metadata": meta}
-    return head | {key: value for key, value in given.items() if key not in head}
+def _arranged(call: Call, given: Json, meta: Json) -> Json:
+    """A new top level in the usual order. A pod always has a spec, so that admission need not ask."""
+    made = {"apiVersion": given["apiVersion"], "kind": given["kind"], "metadata": meta}
+    if call.kind is catalog.POD:
+        made["spec"] = {}
+    return made | {key: value for key, value in given.items() if key not in ("apiVersion", "kind", "metadata")}
