@@ -176,12 +176,3 @@ class OptionalGang(Part, frozen=True):
 class WorkloadPodGroupSchedulingPolicy(Part, frozen=True):
     basic: Empty | None = None
     gang: OptionalGang | None = None
-
-
-class OptionalCompositeGang(Part, frozen=True):
-    min_group_count: int | None = None
-
-
-class WorkloadCompositePodGroupSchedulingPolicy(Part, frozen=True):
-    basic: Empty | None = None
-    gang: OptionalCompositeGang | None = None
