@@ -1,0 +1,174 @@
+"""The commands against a running server, and what they print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.cli.app import run
+from served import Served, serving
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CASES = Path(__file__).parents[2] / "conformance" / "cases"
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    with serving() as server:
+        monkeypatch.setenv("MUSTER_SERVER", server.url)
+        yield server
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command prints; it must succeed."""
+    capsys.readouterr()
+    code = run(list(arguments))
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    return out
+
+
+def column(table: str, title: str) -> list[str]:
+    """The cells of one column of a printed table."""
+    head, *rows = table.splitlines()
+    start = head.index(title)
+    return [row[start:].split("  ")[0] for row in rows]
+
+
+def test_help_is_there_at_once() -> None:
+    fastest = 9.0
+    for _ in range(5):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-m", "muster.cli", "--help"], check=True, capture_output=True)
+        fastest = min(fastest, time.monotonic() - began)
+    assert fastest < 0.3
+
+
+def test_apply_creates_then_leaves_alone_then_merges(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "group.yaml"
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    file.write_text(yaml.safe_dump(group))
+    assert said(capsys, "apply", "-f", str(file)) == "podgroup.scheduling.k8s.io/g created\n"
+    served.settle()
+    assert said(capsys, "apply", "-f", str(file)) == "podgroup.scheduling.k8s.io/g unchanged\n"
+    group["spec"]["schedulingPolicy"]["gang"]["minCount"] = 2  # type: ignore[index]
+    file.write_text(yaml.safe_dump(group))
+    assert said(capsys, "apply", "-f", str(file)) == "podgroup.scheduling.k8s.io/g configured\n"
+    assert column(said(capsys, "get", "pg"), "POLICY") == ["gang 2"]
+
+
+def test_a_gang_runs_and_is_shown_where(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml")).count(" created") == 5
+    served.settle()
+    pods = said(capsys, "get", "pods")
+    nodes = column(pods, "NODE")
+    assert len(set(nodes)) == 4 and "-" not in nodes
+    assert column(pods, "GROUP") == ["finetune"] * 4
+    assert column(said(capsys, "get", "podgroups"), "SCHEDULED") == ["True (Scheduled)"]
+    assert said(capsys, "explain", "podgroup/finetune").startswith("PodGroup default/finetune: waits for nothing; 4")
+    assert "runs on" in said(capsys, "explain", "pod/finetune-0")
+    assert said(capsys, "explain") == "nothing waits\n"
+
+
+def test_a_gang_that_waits_is_explained_once_for_the_group_its_job_and_its_pods(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "job.yaml"))
+    served.settle()
+    group = said(capsys, "get", "pg", "-o", "name").strip().split("/")[1]
+    by_job, by_group = said(capsys, "explain", "job/pretrain"), said(capsys, "explain", f"pg/{group}")
+    assert by_job == by_group == said(capsys, "explain")
+    assert "it needs 20 members at once, 16 can be placed, 4 short" in by_job
+    assert "lower minCount to 16" in by_job
+    pod = said(capsys, "get", "pods", "-o", "name").splitlines()[0]
+    assert by_job.splitlines()[0] in said(capsys, "explain", pod)
+    verdict = json.loads(said(capsys, "explain", "job/pretrain", "--json"))
+    assert (verdict["verdict"], verdict["minCount"], verdict["placed"]) == ("Unschedulable", 20, 16)
+
+
+def test_a_lower_minimum_lets_the_job_start_and_keeps_what_runs(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "job.yaml"))
+    served.settle()
+    assert set(column(said(capsys, "get", "pods"), "NODE")) == {"-"}
+    said(capsys, "apply", "-f", str(EXAMPLES / "job-smaller.yaml"))
+    served.settle()
+    nodes = column(said(capsys, "get", "pods", "-l", "app=pretrain"), "NODE")
+    assert nodes.count("-") == 4 and len(nodes) == 20
+
+
+def test_objects_are_printed_as_yaml_json_and_names(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    name = said(capsys, "get", "nodes", "-o", "name").splitlines()[0].removeprefix("node/")
+    from_yaml = yaml.safe_load(said(capsys, "get", f"node/{name}", "-o", "yaml"))
+    from_json = json.loads(said(capsys, "get", "node", name, "-o", "json"))
+    assert from_yaml["metadata"]["uid"] == from_json["metadata"]["uid"]
+    assert len(json.loads(said(capsys, "get", "nodes", "-o", "json"))["items"]) == 16
+
+
+def test_all_namespaces_are_shown_with_their_names(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    space: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+    assert served.cluster.create(space).ok
+    said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"))
+    said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"), "-n", "team")
+    assert column(said(capsys, "get", "podgroups", "-A"), "NAMESPACE") == ["default", "team"]
+    assert said(capsys, "get", "jobs", "-n", "team") == "no jobs found\n"
+
+
+def test_delete_takes_names_and_files(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"))
+    served.settle()
+    assert (
+        said(capsys, "delete", "pods", "finetune-0", "finetune-1") == "pod/finetune-0 deleted\npod/finetune-1 deleted\n"
+    )
+    said(capsys, "delete", "pg/finetune")
+    said(capsys, "apply", "-f", str(EXAMPLES / "job.yaml"))
+    assert said(capsys, "delete", "-f", str(EXAMPLES / "job.yaml")) == "job.batch/pretrain deleted\n"
+
+
+def test_manifests_come_from_standard_input_and_lists(
+    served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+
+    items = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("a", "b")]
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"apiVersion": "v1", "kind": "List", "items": items})))
+    assert said(capsys, "apply", "-f", "-") == "namespace/a created\nnamespace/b created\n"
+
+
+def test_conformance_prints_a_line_per_case_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    case = sorted((CASES / "gang").glob("gang-waits-for-quorum.yaml"))[0]
+    lines = said(capsys, "conformance", str(case)).splitlines()
+    assert lines[0].startswith("passed") and lines[0].endswith("gang/gang-waits-for-quorum") and " ms " in lines[0]
+    assert lines[1:] == ["1 passed, 0 failed, 0 skipped"]
+    told = json.loads(said(capsys, "conformance", str(case), "--json"))
+    assert (told["passed"], told["cases"][0]["area"]) == (1, "gang")
+
+
+def test_a_case_that_fails_makes_conformance_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (CASES / "gang" / "gang-waits-for-quorum.yaml").read_text()
+    content = yaml.safe_load(text)
+    content["name"] = "wrong"
+    content["steps"].append({"expect": {"boundCount": {"no-such-group": 1}}})
+    (tmp_path / "wrong.yaml").write_text(yaml.safe_dump(content))
+    assert run(["conformance", str(tmp_path / "wrong.yaml")]) == 1
+    assert "0 passed, 1 failed, 0 skipped" in capsys.readouterr().out
+
+
+def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "version").startswith("muster 0.")
