@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
 from muster.api.instant import Instant
 from muster.api.machine import DELETED, Listed, Observed, Write
@@ -54,9 +52,8 @@ class Watching:
             for key in versions.missing({_key(obj) for obj in event.objects}):
                 self._drop[resource](key, now)
         complaints: list[Write] = []
-        with _no_collections():
-            for obj in event.objects:
-                complaints.extend(self._news(resource, obj, now, listed=True))
+        for obj in event.objects:
+            complaints.extend(self._news(resource, obj, now, listed=True))
         return complaints
 
     def observed(self, event: Observed, now: Instant) -> Iterable[Write]:
@@ -174,18 +171,6 @@ class Watching:
         """Brings one entry up to date, and notes if it is held."""
         self._queue.refresh(key, now, news, seen)
         self._heldback.note(key, now)
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Records hold no cycles; looking for some every few hundred objects would double the time a large list takes."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _key(obj: Object) -> Key:
