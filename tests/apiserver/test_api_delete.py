@@ -121,10 +121,15 @@ def test_a_job_keeps_its_pods_unless_it_is_told_otherwise(api):
     template = {"metadata": {"labels": {"j": "j"}}, "spec": {**pod_manifest("x")["spec"], "restartPolicy": "Never"}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
     api.made(job)
-    api.delete("jobs", "j")
-    assert api.get("jobs", "j")["metadata"]["finalizers"] == ["orphan"]
+    for _ in range(2):
+        api.delete("jobs", "j")
+        assert api.get("jobs", "j")["metadata"]["finalizers"] == ["orphan"]
     api.delete("jobs", "j", {"propagationPolicy": "Background"})
     assert api.gone("jobs", "j")
+    held = {**job, "metadata": {"name": "held", "finalizers": ["example.com/keep"]}}
+    api.made(held)
+    api.delete("jobs", "held")
+    assert api.get("jobs", "held")["metadata"]["finalizers"] == ["example.com/keep", "orphan"]
 
 
 @pytest.mark.parametrize(

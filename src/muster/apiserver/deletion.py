@@ -131,7 +131,7 @@ def _finalizers(kind: Kind, meta: Raw, options: Json) -> list[str]:
     if policy is None and options.get("orphanDependents") is not None:
         policy = "Orphan" if options["orphanDependents"] else "Background"
     if policy is None:
-        if kind is not catalog.JOB or kept:
+        if kind is not catalog.JOB or ORPHAN in kept or FOREGROUND in kept:
             return kept
         policy = "Orphan"  # batch/v1 keeps the pods of a deleted Job unless it is told otherwise
     kept = [name for name in kept if name not in (ORPHAN, FOREGROUND)]
