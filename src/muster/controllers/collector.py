@@ -57,9 +57,9 @@ class Collector:
         self._listed: set[str] = set()
 
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
+        if type(event) is Observed:
+            return self._gone(event.object.uid) if event.change == DELETED else self._seen(event.resource, event.object)
         match event:
-            case Observed(resource, change, obj):
-                return self._gone(obj.uid) if change == DELETED else self._seen(resource, obj)
             case Listed(resource, objects):
                 return self._all(resource, objects)
             case Written((str(what), str(uid)) as tag, response):
@@ -106,8 +106,9 @@ class Collector:
         else:
             if known.object.revision == obj.revision:
                 return ()
-            for what in (DELETE, DISOWN, RELEASE):
-                self._pending.observed((what, uid), obj.revision)
+            if self._pending:
+                for what in (DELETE, DISOWN, RELEASE):
+                    self._pending.observed((what, uid), obj.revision)
             before = known.owners
             known.object = obj
             if before != known.owners:
@@ -115,8 +116,8 @@ class Collector:
                 self._join(known)
                 for owner in before:
                     effects += self._left(owner.get("uid", ""))
-            elif not known.owners and not deleted(obj):
-                return effects
+            elif not deleted(obj):
+                return effects  # what becomes of it depends on its owners, and they have not changed
         if len(self._listed) < len(self.resources):
             return effects
         return [*effects, *self._judge(uid), *self._conclude(uid)]

@@ -65,11 +65,12 @@ class Hollow:
         return [effect for pod in list(self._pods.values()) if deleted(pod) for effect in self._look(pod, now)]
 
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
+        if type(event) is Observed:
+            gone, obj = event.change == DELETED, event.object
+            if event.resource == "pods":
+                return self._pod_gone(obj) if gone else self._pod_seen(obj, now)
+            return self._node_gone(obj.name) if gone else self._node_seen(obj, now)
         match event:
-            case Observed("pods", change, obj):
-                return self._pod_gone(obj) if change == DELETED else self._pod_seen(obj, now)
-            case Observed("nodes", change, obj):
-                return self._node_gone(obj.name) if change == DELETED else self._node_seen(obj, now)
             case Listed("pods", objects):
                 return self._pods_listed(objects, now)
             case Listed("nodes", objects):

@@ -40,11 +40,12 @@ class Nodes:
         self._pending = Pending()
 
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
+        if type(event) is Observed:
+            gone, obj = event.change == DELETED, event.object
+            if event.resource == "pods":
+                return self._pod_gone(obj) if gone else self._pod_seen(obj, now)
+            return self._node_gone(obj.name, now) if gone else self._node_seen(obj, now)
         match event:
-            case Observed("pods", change, pod):
-                return self._pod_gone(pod) if change == DELETED else self._pod_seen(pod, now)
-            case Observed("nodes", change, node):
-                return self._node_gone(node.name, now) if change == DELETED else self._node_seen(node, now)
             case Listed("pods", objects):
                 return self._pods_listed(objects, now)
             case Listed("nodes", objects):

@@ -54,13 +54,9 @@ class Jobs:
         self._listed: set[str] = set()
 
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
+        if type(event) is Observed:
+            return self._observed(event.resource, event.change, event.object, now)
         match event:
-            case Observed("pods", change, pod):
-                return self._pod_gone(pod, now) if change == DELETED else self._pod_seen(pod, now)
-            case Observed("jobs", change, job):
-                return self._job_gone(job.uid, now) if change == DELETED else self._job_seen(job, now)
-            case Observed(resource, change, obj):
-                return self._act_on(self._groups.observed(resource, change, obj), now)
             case Listed(resource, objects):
                 return self._all(resource, objects, now)
             case Woken((_, str(uid))):
@@ -83,6 +79,13 @@ class Jobs:
         return ()
 
     # -- what is seen
+
+    def _observed(self, resource: str, change: str, obj: Object, now: Instant) -> list[Effect]:
+        if resource == PODS:
+            return self._pod_gone(obj, now) if change == DELETED else self._pod_seen(obj, now)
+        if resource == JOBS:
+            return self._job_gone(obj.uid, now) if change == DELETED else self._job_seen(obj, now)
+        return self._act_on(self._groups.observed(resource, change, obj), now)
 
     def _all(self, resource: str, objects: Sequence[Object], now: Instant) -> list[Effect]:
         first = len(self._listed) < len(self.resources)
@@ -137,8 +140,9 @@ class Jobs:
             return []
         uid, state = pod.uid, self._state(owner["uid"])
         known = state.tally.members.get(uid)
-        for what in (RELEASE, DELETE):
-            self._pending.observed((what, state.uid, uid), pod.revision)
+        if self._pending:
+            for what in (RELEASE, DELETE):
+                self._pending.observed((what, state.uid, uid), pod.revision)
         if known is not None and known.pod.revision == pod.revision:
             return []
         self._job_of[uid] = state.uid

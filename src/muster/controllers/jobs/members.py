@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from muster.api.object import Object
 from muster.controllers.membership import Membership
@@ -24,14 +24,13 @@ class Stage(Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One pod of a Job. `tracked`: it carries the finalizer that keeps it until it is counted."""
+class Member(NamedTuple):
+    """One pod of a Job. `rank` is its completion index; `tracked` pods carry the finalizer that keeps them until counted."""
 
     pod: Object
     uid: str
     name: str
-    index: int | None
+    rank: int | None
     stage: Stage
     ready: bool
     tracked: bool
@@ -76,14 +75,23 @@ class Tally:
         return len(self.members)
 
     def put(self, member: Member) -> None:
-        self.drop(member.uid)
-        self.members[member.uid] = member
+        uid = member.uid
+        known = self.members.get(uid)
+        if known is not None and known[3:] == member[3:]:  # nothing that is counted has changed
+            self.members[uid] = member
+            if uid in self.active:
+                self.active[uid] = member
+            if uid in self.uncounted:
+                self.uncounted[uid] = member
+            return
+        self.drop(uid)
+        self.members[uid] = member
         self.names[member.name] = member.uid
         self.ready += member.ready
         if member.stage is Stage.ACTIVE:
             self.active[member.uid] = member
-            if member.index is not None:
-                self.at_index.add(member.index, member.uid)
+            if member.rank is not None:
+                self.at_index.add(member.rank, member.uid)
         else:
             self.ending += member.stage is Stage.ENDING
             if member.tracked:
@@ -99,8 +107,8 @@ class Tally:
         self.active.pop(uid, None)
         self.uncounted.pop(uid, None)
         self.ending -= member.stage is Stage.ENDING
-        if member.stage is Stage.ACTIVE and member.index is not None:
-            self.at_index.discard(member.index, uid)
+        if member.stage is Stage.ACTIVE and member.rank is not None:
+            self.at_index.discard(member.rank, uid)
 
     def ending_indexes(self) -> Iterator[int]:
-        return (m.index for m in self.members.values() if m.stage is Stage.ENDING and m.index is not None)
+        return (m.rank for m in self.members.values() if m.stage is Stage.ENDING and m.rank is not None)

@@ -104,10 +104,10 @@ def _count(member: Member, job: Json, progress: Progress, on_record: set[str], w
 
 def _count_index(member: Member, job: Json, progress: Progress, written: frozenset[int]) -> None:
     limit = completions_of(job) or 0
-    if member.index is None or member.index >= limit or member.index in written:
+    if member.rank is None or member.rank >= limit or member.rank in written:
         progress.counted.append(member)
     else:
-        progress.completed.add(member.index)
+        progress.completed.add(member.rank)
 
 
 def _count_failure(member: Member, job: Json, progress: Progress) -> None:

@@ -108,9 +108,9 @@ def surplus(state: JobState, wanted: int) -> list[Member]:
         seen: set[int | None] = set()
         limit = completions_of(job.raw) or 0
         for member in sorted((each for each in there if each.tracked), key=_seniority):
-            if member.index in seen or member.index is None or member.index >= limit:
+            if member.rank in seen or member.rank is None or member.rank >= limit:
                 too_many.append(member)
-            seen.add(member.index)
+            seen.add(member.rank)
     rest = len(there) - len(too_many) + len(state.creating) - wanted
     if rest > 0:
         doubles = {member.uid for member in too_many}
@@ -126,7 +126,7 @@ def _seniority(member: Member) -> tuple[bool, str, str]:
 def _worth(member: Member) -> tuple[bool, bool, int, str]:
     """Unbound before bound, unready before ready, high indexes before low ones."""
     bound = bool((member.pod.raw.get("spec") or {}).get("nodeName"))
-    return bound, member.ready, -(member.index or 0), member.name
+    return bound, member.ready, -(member.rank or 0), member.name
 
 
 def new_pods(state: JobState, progress: Progress, number: int) -> Iterator[tuple[str, int | None]]:
