@@ -98,3 +98,10 @@ def test_a_field_that_cannot_be_selected_by_is_refused_with_those_that_can() -> 
         selectors.fields("spec.image=x", ("spec.nodeName",))
     with pytest.raises(ValueError, match="no field selector"):
         selectors.fields("metadata.name")
+
+
+def test_an_absent_boolean_field_is_false() -> None:
+    schedulable = selectors.fields("spec.unschedulable=false", ["spec.unschedulable"])
+    assert schedulable.matches({"spec": {}})
+    assert not schedulable.matches({"spec": {"unschedulable": True}})
+    assert not selectors.fields("spec.unschedulable!=false", ["spec.unschedulable"]).matches({"spec": {}})

@@ -148,7 +148,9 @@ class FieldRequirement(NamedTuple):
         value: Any = raw
         for step in self.path:
             value = value.get(step) if isinstance(value, Mapping) else None
-        return (_text(value) == self.value) is not self.negated
+        # An absent boolean is false: nodes that were never cordoned have no spec.unschedulable.
+        text = "false" if value is None and self.value in ("true", "false") else _text(value)
+        return (text == self.value) is not self.negated
 
     def __str__(self) -> str:
         return f"{'.'.join(self.path)}{'!=' if self.negated else '='}{self.value}"
