@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,12 @@ def test_every_given_case_can_be_read() -> None:
     cases = [load(path) for path in find([CASES])]
     assert len(cases) >= 600
     assert all(case.name == case.path.stem and case.area == case.path.parent.name for case in cases)
+
+
+def test_the_cases_of_our_areas_keep_to_the_format() -> None:
+    command = [sys.executable, str(CASES.parent / "check_cases.py"), "-a", "gang,queue,basic,elastic"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_every_need_of_a_given_case_is_a_known_capability() -> None:
