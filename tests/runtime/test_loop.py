@@ -105,6 +105,22 @@ def test_two_machines_share_one_watch_and_its_objects() -> None:
     driven(Rig, story)
 
 
+def test_changes_of_several_resources_arrive_in_the_order_in_which_they_were_made() -> None:
+    async def story(rig: Rig) -> None:
+        machine = Recorder(resources=("namespaces", "nodes"))
+        rig.loop.add("m", lambda: machine)
+        await rig.loop.settle()
+        space = {"apiVersion": "v1", "kind": "Namespace"}
+        rig.create("n1")
+        rig.local.handle(writes.create({**space, "metadata": {"name": "s1"}}))
+        rig.create("n2")
+        rig.local.handle(writes.create({**space, "metadata": {"name": "s2"}}))
+        await rig.loop.settle()
+        assert names(machine.told) == ["n1", "s1", "n2", "s2"]
+
+    driven(Rig, story)
+
+
 def test_a_watch_that_fell_behind_is_listed_anew() -> None:
     async def story(rig: Rig) -> None:
         machine = Recorder(resources=("nodes",))

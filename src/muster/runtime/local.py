@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.api import catalog
@@ -11,7 +11,7 @@ from muster.api.calls import Request, Response
 from muster.api.machine import Listed, Observed
 from muster.api.object import Object
 from muster.apiserver.server import ApiServer
-from muster.apiserver.watch import Watch
+from muster.apiserver.watch import Watch, WatchEvent
 from muster.runtime.changes import Changes
 from muster.runtime.clock import Clock
 
@@ -52,21 +52,26 @@ class Local:
             stream.readers = [reader for reader in stream.readers if reader is not inbox]
 
     def deliver(self) -> None:
-        """Puts what is new into every inbox. Costs nothing while the store stands still."""
+        """Puts what is new into every inbox, in the order in which it was written, whatever the resource.
+
+        Costs nothing while the store stands still.
+        """
         if self._told == self.server.revision:
             return
         self._told = self.server.revision
-        for stream in self._streams.values():
-            stream.drain()
+        news = [(event.revision, stream, event) for stream in self._streams.values() for event in stream.drain()]
+        news.sort(key=lambda one: one[0])
+        for _, stream, event in news:
+            stream.tell(Observed(stream.resource, event.type, Object(event.object)))
 
 
 class _Stream:
     """The watch of one resource, fanned out. Events and their typed views are shared by all readers."""
 
     def __init__(self, local: Local, resource: str) -> None:
+        self.resource = resource
         self.readers: list[Inbox] = []
         self._local = local
-        self._resource = resource
         self._path = catalog.by_resource(resource).path(None)
         self._watch: Watch | None = None
 
@@ -75,19 +80,20 @@ class _Stream:
         body = self._get({}).body
         if self._watch is None:
             self._watch = self._open(body["metadata"]["resourceVersion"])
-        return Listed(self._resource, tuple(Object(raw) for raw in body["items"]))
+        return Listed(self.resource, tuple(Object(raw) for raw in body["items"]))
 
-    def drain(self) -> None:
+    def drain(self) -> Sequence[WatchEvent]:
+        """What changed; a watch that fell behind is begun anew, with a Listed to every reader."""
         assert self._watch is not None
-        for event in self._watch.poll():
-            told = Observed(self._resource, event.type, Object(event.object))
-            for reader in self.readers:
-                reader.append(told)
+        events = self._watch.poll()
         if self._watch.expired or self._watch.closed:
             self._watch = None
-            again = self.listed()
-            for reader in self.readers:
-                reader.append(again)
+            self.tell(self.listed())
+        return events
+
+    def tell(self, event: Listed | Observed) -> None:
+        for reader in self.readers:
+            reader.append(event)
 
     def _open(self, revision: str) -> Watch:
         answer = self._local.handle(Request("GET", self._path, {"watch": "true", "resourceVersion": revision}))

@@ -33,13 +33,13 @@ async def _play(screen: Screen, console: Console) -> int:
     stage.shown = lambda: screen.racks(stage.per_rack())
     driving = asyncio.create_task(stage.cluster.loop.run())
     try:
-        await _fill(stage, screen)
-        await _train(stage, screen)
-        await _mix(stage, screen)
-        await _ask_too_much(stage, screen)
+        for act in (_fill, _train, _mix, _ask_too_much):
+            await act(stage, screen)
+            await screen.rest()
         before = stage.lives(cast.TRAINING)
-        await _lose_a_rack(stage, screen)
-        await _go_on_smaller(stage, screen)
+        for act in (_lose_a_rack, _go_on_smaller):
+            await act(stage, screen)
+            await screen.rest()
         unchanged = _survivors(stage, screen, before)
     finally:
         stage.cluster.loop.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -10,12 +11,15 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from muster.cli.demo.cast import FILLER, FLEET, ROLES, TRAINING
 from muster.controllers.fleet import GPU
 
-WIDTH = 32
+WIDTH = 24
 """Characters of a full bar."""
+READING = 1.5
+"""Seconds after each act in which somebody at a terminal can read what happened."""
 Racks = Mapping[str, Counter[str]]
 
 
@@ -25,6 +29,9 @@ class Screen(Protocol):
 
     def racks(self, seen: Racks) -> None:
         """How the racks look now."""
+
+    async def rest(self) -> None:
+        """The end of an act."""
 
 
 class PlainScreen:
@@ -38,6 +45,9 @@ class PlainScreen:
         self._console.print(stamped(self._began, text), highlight=False, soft_wrap=True, markup=False)
 
     def racks(self, seen: Racks) -> None:
+        pass
+
+    async def rest(self) -> None:
         pass
 
 
@@ -61,6 +71,9 @@ class LiveScreen:
     def racks(self, seen: Racks) -> None:
         self._live.update(picture(seen), refresh=True)
 
+    async def rest(self) -> None:
+        await asyncio.sleep(READING)
+
 
 def stamped(began: float, text: str) -> str:
     return f"{time.perf_counter() - began:5.1f} s  {text}"
@@ -70,11 +83,11 @@ def picture(seen: Racks) -> Table:
     """One row per rack: a bar of the accelerators in use, and who runs there."""
     table = Table(box=None, pad_edge=False)
     for title in ("rack", "accelerators in use", "", TRAINING, ROLES, FILLER):
-        table.add_column(title, justify="left" if title in ("rack", "accelerators in use") else "right")
+        table.add_column(title, no_wrap=True, justify="left" if title in ("rack", "accelerators in use") else "right")
     capacity = FLEET.nodes * FLEET.gpus
     for rack, count in seen.items():
         used = count[GPU]
         filled = round(used / capacity * WIDTH)
-        bar = f"[green]{'█' * filled}[/green][dim]{'░' * (WIDTH - filled)}[/dim]"
+        bar = Text.assemble(("█" * filled, "green"), ("░" * (WIDTH - filled), "dim"))
         table.add_row(rack, bar, f"{used}/{capacity}", *(str(count[app] or "") for app in (TRAINING, ROLES, FILLER)))
     return table
