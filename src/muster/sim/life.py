@@ -281,6 +281,7 @@ class Life:
             self.wrong.append(f"a decision was asked for after {event!r} although the scheduler is paused")
 
     def _judge(self, asked: Decide, decision: Decision) -> None:
+        self.wrong += invariants.premature(asked)
         self.wrong += invariants.unsound(asked, decision)
         self.wrong += invariants.missed(asked, decision)
 

@@ -69,6 +69,19 @@ def overcommitted(state: State) -> list[str]:
     ]
 
 
+def premature(asked: Decide) -> list[str]:
+    """Entries that must not be decided: gated, of another scheduler, or a member without its group (9, 11, 13)."""
+    wrong = []
+    for head in asked.heads:
+        if any(pod.gates for pod in head.pods):
+            wrong.append(f"{head.key} is decided although a member is gated")
+        if head.group is None and head.pods[0].group is not None:
+            wrong.append(f"{head.key} is decided alone although it belongs to group {head.pods[0].group}")
+        if head.group is None and head.pods[0].scheduler_name != builders.DEFAULT_SCHEDULER:
+            wrong.append(f"{head.key} is decided although it belongs to {head.pods[0].scheduler_name}")
+    return wrong
+
+
 def unsound(asked: Decide, decision: Decision) -> list[str]:
     """Plans that bind part of a minimum, to where pods do not fit together, or for an entry that is in error."""
     wrong, snapshot = [], asked.snapshot
