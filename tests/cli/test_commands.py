@@ -138,7 +138,10 @@ def test_delete_takes_names_and_files(served: Served, capsys: pytest.CaptureFixt
     )
     said(capsys, "delete", "pg/finetune")
     said(capsys, "apply", "-f", str(EXAMPLES / "job.yaml"))
+    served.settle()
     assert said(capsys, "delete", "-f", str(EXAMPLES / "job.yaml")) == "job.batch/pretrain deleted\n"
+    served.settle()
+    assert said(capsys, "get", "pods", "-l", "app=pretrain") == "no pods found\n"
 
 
 def test_manifests_come_from_standard_input_and_lists(

@@ -14,6 +14,8 @@ from muster.cli.failure import FAILED, USAGE, Failure
 from muster.cli.manifests import Manifest, load
 
 STRICT = {"fieldValidation": "Strict"}
+WITH_DEPENDENTS = {"propagationPolicy": "Background"}
+"""What an object owns goes with it: the pods of a Job, its Workload and its PodGroup."""
 
 
 class Target(NamedTuple):
@@ -108,7 +110,7 @@ def _existing(client: Client, one: Manifest) -> Mapping[str, Any] | None:
 
 
 def _delete(client: Client, kind: catalog.Kind, namespace: str, name: str) -> str:
-    _checked(client.call("DELETE", kind.path(namespace, name)))
+    _checked(client.call("DELETE", kind.path(namespace, name), query=WITH_DEPENDENTS))
     group = f".{kind.group}" if kind.group else ""
     return f"{kind.singular}{group}/{name} deleted"
 

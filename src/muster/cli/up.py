@@ -12,6 +12,7 @@ from muster.cli.failure import USAGE, Failure
 from muster.cli.manifests import load
 from muster.controllers.fleet import Shape, node_manifests
 from muster.engine.profile import ProfileError
+from muster.runtime.collector import calm_collector
 from muster.runtime.config import load_profile
 from muster.runtime.serve import serve, serve_controlled
 from muster.runtime.telemetry import log_to_stderr
@@ -87,6 +88,7 @@ async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Mapping[str, Any]
 
 
 def _run(serving: Any) -> int:
+    calm_collector()
     try:
         import uvloop
 

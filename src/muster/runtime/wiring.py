@@ -19,7 +19,6 @@ from muster.engine.profile import Profile
 from muster.plugins import default_profile
 from muster.runtime.changes import Changes
 from muster.runtime.clock import Clock, SystemClock
-from muster.runtime.collector import calm_collector
 from muster.runtime.local import Local
 from muster.runtime.loop import Loop, Station
 from muster.runtime.telemetry import Log
@@ -88,7 +87,6 @@ class Cluster:
 
 def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     """Puts the parts together. Must run inside the event loop that will drive them."""
-    calm_collector()
     log = Log()
     server = ApiServer(setup.gates, new_uid=lambda: str(uuid.uuid4()), priority_admission=setup.priority_admission)
     local = Local(server, setup.clock, changes or Changes())

@@ -13,6 +13,7 @@ from muster.cli.demo.stage import SPEED, Life, Stage
 from muster.cli.failure import FAILED
 from muster.cli.printing import table
 from muster.controllers.fleet import GPU, node_manifests
+from muster.runtime.collector import calm_collector
 from muster.views.queue import queue
 from muster.views.why import why
 
@@ -21,6 +22,7 @@ LOST = "muster.dev/lost"
 
 def play() -> int:
     """Plays the demo on the terminal, or in plain lines where there is none; 0 if everything held."""
+    calm_collector()
     console = Console()
     if not console.is_terminal:
         return asyncio.run(_play(PlainScreen(console), console))
