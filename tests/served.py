@@ -9,11 +9,10 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from muster.runtime.http import application, listen
-
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.api.instant import MILLISECOND
 from muster.controllers.fleet import Shape, node_manifests
+from muster.runtime.http import application, listen
 from muster.runtime.pages import routes
 from muster.runtime.wiring import Cluster, Setup, assemble
 

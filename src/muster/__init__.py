@@ -1,2 +1,1 @@
 """Muster: a workload-aware scheduler for Kubernetes accelerators."""
-
