@@ -52,6 +52,15 @@ def test_a_list_ends_what_was_answered_and_nothing_else():
     assert ("answered" in pending, "sent" in pending) == (False, True)
 
 
+def test_after_a_list_any_answer_will_do_since_its_revision_may_never_be_shown_alone():
+    pending = Pending()
+    pending.begin("a", "1")
+    pending.listed()
+    pending.observed("a", "7")
+    assert pending.written("a", answer("5")) is True
+    assert "a" not in pending
+
+
 def test_what_is_not_under_way_is_nobodys_business():
     pending = Pending()
     assert pending.written("a", answer("1")) is False

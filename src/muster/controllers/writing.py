@@ -16,6 +16,9 @@ AGAIN: Instant = SECOND
 """How long a machine waits before it repeats a write that was refused."""
 
 
+_LISTED = "listed"
+
+
 class Pending:
     """Objects with a write under way: from the request until the watch has shown its result.
 
@@ -39,12 +42,13 @@ class Pending:
         self._seen[key] = {revision}
 
     def written(self, key: Hashable, response: Response) -> bool:
-        """The write was carried out; True if the watch has already shown it."""
+        """The write was carried out; True if the watch has already shown it, or may have."""
         if key not in self._awaited:
             return False
         body = response.body if isinstance(response.body, Mapping) else {}
         revision = (body.get("metadata") or {}).get("resourceVersion") or ""
-        if (revision in self._seen[key]) if revision else len(self._seen[key]) > 1:
+        seen = self._seen[key]
+        if _LISTED in seen or ((revision in seen) if revision else len(seen) > 1):
             self.forget(key)
             return True
         self._awaited[key] = revision
@@ -61,9 +65,13 @@ class Pending:
             self.forget(key)
 
     def listed(self) -> None:
-        """Everything was listed: what had been carried out before is in the list."""
-        for key in [key for key, awaited in self._awaited.items() if awaited is not None]:
-            self.forget(key)
+        """Everything was listed: what had been answered is in the list. What had not may be, and its revision may never
+        be shown alone; so its answer will do."""
+        for key, awaited in list(self._awaited.items()):
+            if awaited is None:
+                self._seen[key].add(_LISTED)
+            else:
+                self.forget(key)
 
     def forget(self, key: Hashable) -> None:
         """The object is gone, or its write was refused."""

@@ -96,7 +96,7 @@ class Jobs:
             for uid in [uid for uid in self._job_of if uid not in there]:
                 self._drop_pod(uid)
             for state in self._jobs.values():
-                state.creating = {name: each for name, each in state.creating.items() if not each.answered}
+                state.relisted()
             self._pending.listed()
             for pod in objects:
                 effects += self._pod_seen(pod, now)
@@ -212,16 +212,14 @@ class Jobs:
             return ()
         if what == CREATE:
             state.refusals = 0
-            if key in state.creating:
-                state.creating[key].answered = True
+            return self._created(state, key)
         elif what == LOOK:
             owner = controller_of(Object(response.body))
             if owner is None or owner.get("uid") != uid:
                 state.creating.pop(key, None)
                 state.taken.add(key)
                 return self._wake(state, now + AGAIN)
-            if key in state.creating:
-                state.creating[key].answered = True
+            return self._created(state, key)
         elif what == RELEASE and key in state.leaving:
             return self._delete(state, key)
         elif what == ORPHAN and Object(response.body).uid != uid:
@@ -229,6 +227,18 @@ class Jobs:
         elif seen:
             return self._wake(state, now + SETTLE)
         return ()
+
+    @staticmethod
+    def _created(state: JobState, name: str) -> list[Effect]:
+        """The server has the pod; unless it may be gone again, the watch will show it."""
+        creation = state.creating.get(name)
+        if creation is None:
+            return []
+        if creation.listed:
+            creation.listed = False
+            return [Write(writes.get(PODS, state.place[0], name), (LOOK, state.uid, name))]
+        creation.answered = True
+        return []
 
     def _refused(self, what: str, uid: str, key: str, response: Response, now: Instant) -> Sequence[Effect]:
         state = self._jobs.get(uid)

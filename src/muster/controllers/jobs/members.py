@@ -25,7 +25,7 @@ class Stage(Enum):
 
 
 class Member(NamedTuple):
-    """One pod of a Job. `rank` is its completion index; `tracked` pods carry the finalizer that keeps them until counted."""
+    """One pod of a Job. `rank`: its completion index; `tracked`: whether the status has still to count it."""
 
     pod: Object
     uid: str

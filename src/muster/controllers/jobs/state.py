@@ -22,10 +22,14 @@ LONGEST_RETRY: Instant = MINUTE
 
 @dataclass(slots=True)
 class Creation:
-    """A pod that was asked for and is not in the watch yet. `answered`: the server has it, or had it."""
+    """A pod that was asked for and is not in the watch yet.
+
+    `answered`: the server has it, or had it. `listed`: all pods were listed since, so that it may have come and gone.
+    """
 
     index: int | None
     answered: bool = False
+    listed: bool = False
 
 
 @dataclass(slots=True)
@@ -66,6 +70,12 @@ class JobState:
         elif member.stage is Stage.FAILED and member.tracked and not failures.was_disrupted(member.pod):
             self.streak += not self.streak or now - self.last_failure >= SECOND
             self.last_failure = now
+
+    def relisted(self) -> None:
+        """All pods are about to be listed: those that were made before are among them, or gone."""
+        self.creating = {name: each for name, each in self.creating.items() if not each.answered}
+        for each in self.creating.values():
+            each.listed = True
 
     def drop(self, uid: str) -> None:
         self.tally.drop(uid)
