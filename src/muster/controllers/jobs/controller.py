@@ -345,8 +345,8 @@ class Jobs:
 
     # -- status
 
-    def _verdict(self, state: JobState, progress: Progress, now: Instant) -> tuple[str, str, str] | None:
-        """How the Job ends, once that is decided: type of the condition, reason, message."""
+    def _verdict(self, state: JobState, progress: Progress, now: Instant) -> job_status.Verdict | None:
+        """How the Job ends, once that is decided."""
         assert state.job is not None
         job = state.job.raw
         for type_ in (CRITERIA_MET, FAILURE_TARGET):

@@ -33,34 +33,29 @@ def is_finished(job: Json) -> bool:
     return has(job, COMPLETE) or has(job, FAILED)
 
 
+Verdict = tuple[str, str, str]
+"""How a Job ends, once that is decided: CRITERIA_MET or FAILURE_TARGET, reason, message."""
+
+
 def wanted_status(
     job: Json,
     tally: Tally,
     progress: Progress,
     *,
     leaving: int,
-    verdict: tuple[str, str, str] | None,
+    verdict: Verdict | None,
     started: Instant | None,
     now: Instant,
 ) -> dict[str, Any]:
-    """The fields of the status that this controller writes.
-
-    `leaving` active pods are being deleted; `verdict` is (CRITERIA_MET or FAILURE_TARGET, reason, message) once the
-    Job's end is decided. The final condition follows when no pod is left and every one is counted.
-    """
+    """The fields of the status that this controller writes. `leaving` active pods are being deleted."""
     old: Json = job.get("status") or {}
     conditions = _suspension(job, old.get("conditions") or (), now)
-    finished = is_finished(job)
-    completion_time = old.get("completionTime")
-    if verdict is not None and not finished:
-        type_, reason, message = verdict
-        if not has(job, type_):
-            conditions = with_condition(conditions, type_, "True", now, reason=reason, message=message)
-        if not tally.active and not tally.ending and progress.settled:
-            final = COMPLETE if type_ == CRITERIA_MET else FAILED
-            conditions = with_condition(conditions, final, "True", now, reason=reason, message=message)
-            if final == COMPLETE:
-                completion_time = to_time(now)
+    completed_at = old.get("completionTime")
+    if verdict is not None and not is_finished(job):
+        done = not tally.active and not tally.ending and progress.settled
+        conditions = _ending(job, conditions, verdict, done, now)
+        if done and verdict[0] == CRITERIA_MET:
+            completed_at = to_time(now)
     pending = {"succeeded": progress.pending_succeeded, "failed": progress.pending_failed}
     return {
         "active": len(tally.active) - leaving,
@@ -71,9 +66,20 @@ def wanted_status(
         "completedIndexes": indexes.compress(progress.completed) if is_indexed(job) else None,
         "uncountedTerminatedPods": {key: uids for key, uids in pending.items() if uids},
         "startTime": None if started is None else to_time(started),
-        "completionTime": completion_time,
+        "completionTime": completed_at,
         "conditions": list(conditions),
     }
+
+
+def _ending(job: Json, conditions: Sequence[Json], verdict: Verdict, done: bool, now: Instant) -> Sequence[Json]:
+    """The verdict; and the final condition, once no pod is left and every one is counted."""
+    type_, reason, message = verdict
+    if not has(job, type_):
+        conditions = with_condition(conditions, type_, "True", now, reason=reason, message=message)
+    if done:
+        final = COMPLETE if type_ == CRITERIA_MET else FAILED
+        conditions = with_condition(conditions, final, "True", now, reason=reason, message=message)
+    return conditions
 
 
 def _suspension(job: Json, conditions: Sequence[Json], now: Instant) -> Sequence[Json]:
