@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.conformance.capabilities import BUILT
+from muster.conformance.capabilities import BUILT, missing
 from muster.conformance.cases import CaseError, find, load
 from muster.conformance.run import run, select
 
@@ -131,3 +131,10 @@ def test_an_unknown_need_in_a_file_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD + "needs: [telepathy]\n")
     with pytest.raises(CaseError, match=f"{path}: unknown need 'telepathy'"):
         select([tmp_path])
+
+
+def test_what_is_not_built_is_missing_for_the_cases_that_need_it_and_for_its_area(tmp_path: Path) -> None:
+    built = load(write(tmp_path, GOOD + "needs: [job]\n", "built"))
+    not_built = load(write(tmp_path, GOOD + "needs: [volumes, job, devices]\n", "not-built"))
+    of_area = load(write(tmp_path, GOOD.replace("gang", "volumes"), "of-area"))
+    assert [missing(case) for case in (built, not_built, of_area)] == [[], ["devices", "volumes"], ["volumes"]]

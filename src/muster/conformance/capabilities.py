@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from muster.conformance.cases import Case
 
 BUILT = {
     "job": True,
@@ -20,10 +20,14 @@ BUILT = {
 """Every name that a case may put under `needs`, and whether it works."""
 
 
-def missing(needs: Iterable[str]) -> list[str]:
-    """Those of `needs` that are not built, sorted.
+OF_AREA = {"volumes": frozenset({"volumes"})}
+"""What every case of an area needs, also one that does not say so (disks that pods name directly)."""
+
+
+def missing(case: Case) -> list[str]:
+    """What the case needs and is not built, sorted.
 
     Raises:
-        KeyError: a name is no capability.
+        KeyError: it needs something that is no capability.
     """
-    return sorted(need for need in needs if not BUILT[need])
+    return sorted(need for need in case.needs | OF_AREA.get(case.area, frozenset()) if not BUILT[need])

@@ -70,7 +70,7 @@ def _results(cases: Iterable[Case], over: str, stopwatch: Callable[[], float]) -
     with ExitStack() as stack:
         server: Server | None = None
         for case in cases:
-            lacking = missing(case.needs)
+            lacking = missing(case)
             if lacking:
                 yield Result(case, Outcome.SKIPPED, (f"not built: {', '.join(lacking)}",))
             elif case.area == "builder":
