@@ -20,7 +20,7 @@ from muster.testing.strategies import Instance, instances, puzzles
 
 PROFILE = default_profile()
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=SLOW_IS_FINE)
+QUICK = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=SLOW_IS_FINE)
 SOAK = settings(max_examples=6000, deadline=None, suppress_health_check=SLOW_IS_FINE, print_blob=True)
 
 
