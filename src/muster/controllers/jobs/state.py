@@ -7,17 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.api.instant import MINUTE, SECOND, Instant
+from muster.api.machine import Effect, WakeAt
 from muster.api.object import Object
 from muster.controllers.jobs import failures
 from muster.controllers.jobs.manifests import is_indexed, pod_names
 from muster.controllers.jobs.members import Member, Stage, Tally
 from muster.controllers.jobs.progress import Progress, completions_of, replaces_only_failed
 
+SETTLE: Instant = SECOND
+"""How long changes of pods are collected before the status is written."""
 FIRST_DELAY: Instant = 10 * SECOND
 LONGEST_DELAY: Instant = 10 * MINUTE
 """Between a pod's failure and the next pod: doubles with every failure since the last success."""
 LONGEST_RETRY: Instant = MINUTE
 """Between refused creates."""
+
+JOBS, PODS = "jobs", "pods"
+SYNC, CREATE, LOOK, RELEASE, DELETE, STATUS, ORPHAN = (
+    "sync", "create", "look", "release", "delete", "status", "orphan",
+)  # fmt: skip
+"""First parts of tags; a Job's uid follows, then a pod's name or uid."""
 
 
 @dataclass(slots=True)
@@ -53,6 +62,16 @@ class JobState:
     refusals: int = 0
     retry_at: Instant = 0
     timer: Instant | None = None
+
+    def wake(self, at: Instant | None) -> list[Effect]:
+        """Makes sure that the Job is looked at by then; None takes the timer back."""
+        if at is None:
+            if self.timer is None:
+                return []
+        elif self.timer is not None and self.timer <= at:
+            return []
+        self.timer = at
+        return [WakeAt(at, (SYNC, self.uid))]
 
     def put(self, member: Member, now: Instant) -> None:
         before = self.tally.members.get(member.uid)
