@@ -62,6 +62,7 @@ class Control:
     async def close(self) -> None:
         if self._running is not None:
             self.cluster.loop.stop()
+            self.cluster.worker.close()
             await self._running
             self._running = None
 

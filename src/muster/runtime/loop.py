@@ -12,10 +12,9 @@ from typing import Any, Protocol
 from muster.api.calls import Response
 from muster.api.instant import SECOND, Instant
 from muster.api.machine import Refused, WakeAt, Woken, Write, Written
-from muster.model.decision import Decision
 from muster.runtime.local import Inbox, Local
 from muster.runtime.telemetry import Log
-from muster.runtime.worker import Worker
+from muster.runtime.worker import Outcome, Worker
 from muster.scheduler.effects import Decide
 from muster.scheduler.events import Decided
 from muster.sim.timers import Timer, Timers
@@ -214,18 +213,17 @@ class Loop:
         self._deciding += 1
         here, life = asyncio.get_running_loop(), station.life
 
-        def done(asked: Decide, outcome: Decision | BaseException, seconds: float) -> None:
-            here.call_soon_threadsafe(self._decided, station, life, asked, outcome, seconds)
+        def done(asked: Decide, outcome: Outcome, seconds: float) -> None:
+            if not here.is_closed():  # else nobody is left to be told
+                here.call_soon_threadsafe(self._decided, station, life, asked, outcome, seconds)
 
         self._worker.submit(asked, self._local.clock.now(), done)
 
-    def _decided(
-        self, station: Station, life: int, asked: Decide, outcome: Decision | BaseException, seconds: float
-    ) -> None:
+    def _decided(self, station: Station, life: int, asked: Decide, outcome: Outcome, seconds: float) -> None:
         self._deciding -= 1
         self._stir()
         self.decisions.append(seconds)
-        if isinstance(outcome, BaseException):
+        if isinstance(outcome, Exception):
             self._log.failure("a decision failed", outcome)
             answer = Decided(asked.ticket, None, f"{type(outcome).__name__}: {outcome}")
         else:
