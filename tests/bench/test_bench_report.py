@@ -109,6 +109,7 @@ def test_the_shapes_are_those_of_the_plan():
         "gang-small": (15_000, False),
         "gang-large": (15, True),
         "basic-pods": (10_000, False),
+        "lived-in": (10_000, False),
         "mixed-gang": (5_000, False),
         "unschedulable": (20, True),
         "restart": (5, True),

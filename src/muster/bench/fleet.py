@@ -18,6 +18,21 @@ TAINTED = 50
 Manifest = dict[str, Any]
 
 
+def fillers(nodes: int) -> list[Manifest]:
+    """One bound pod on each node, of changing size, so that hardly two nodes are alike: a cluster that is lived in."""
+    return [
+        pod(
+            f"filler-{number:05d}",
+            "filler",
+            cpu=f"{(number * 7919) % 64 * 500}m",
+            memory=f"{1 + (number * 104_729) % 401}Gi",
+            gpus=(number * 31) % 6,
+            nodeName=f"node-{number:05d}",
+        )
+        for number in range(nodes)
+    ]
+
+
 def scaled(count: int, nodes: int) -> int:
     """A number meant for 5,000 nodes, for a smaller cluster: in proportion, at least 1. Larger clusters keep it."""
     return max(1, count * min(nodes, NODES) // NODES)
@@ -98,7 +113,7 @@ SERVICES = 10
 
 
 def singles(count: int) -> Iterator[Manifest]:
-    """Replicas of ten services of different sizes; two of them keep to one zone."""
+    """Replicas of ten services of different sizes in turn, as names go; two of them keep to one zone."""
     return (_single(number) for number in range(count))
 
 
@@ -106,4 +121,4 @@ def _single(number: int) -> Manifest:
     service = number % SERVICES
     zone = {"nodeSelector": {"topology.kubernetes.io/zone": ZONES[service % 2]}} if service < 2 else {}
     cpu, memory = f"{250 * (1 + service)}m", f"{1 + service}Gi"
-    return pod(f"service-{service}-{number:05d}", f"service-{service}", cpu=cpu, memory=memory, **zone)
+    return pod(f"single-{number:05d}-service-{service}", f"service-{service}", cpu=cpu, memory=memory, **zone)

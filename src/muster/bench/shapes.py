@@ -7,7 +7,7 @@ events come in, the cache makes a snapshot for each decision, bindings go out an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import median
@@ -46,13 +46,23 @@ def basic_pods(nodes: int) -> Values:
     return {"basic-pods": _pods_per_second(nodes, fleet.singles(fleet.scaled(10_000, nodes)))}
 
 
-def _pods_per_second(nodes: int, manifests: Iterable[Manifest]) -> float:
-    """Pods placed in a second of decision time, when all of these are pending at once and all of them fit."""
+def lived_in(nodes: int) -> Values:
+    """Single pods again, but no two nodes are used alike, so that nothing known of one serves for another."""
+    pending = fleet.singles(fleet.scaled(10_000, nodes))
+    return {"lived-in": _pods_per_second(nodes, pending, there=fleet.fillers(nodes))}
+
+
+def _pods_per_second(nodes: int, manifests: Iterable[Manifest], there: Sequence[Manifest] = ()) -> float:
+    """Pods placed in a second of decision time, when all of these are pending at once and all of them fit.
+
+    `there`: pods that are bound before.
+    """
     pending = list(manifests)
     world = cluster.empty(nodes)
+    cluster.create(world, there)
     taken = cluster.cycles(world, pending)
     wanted = len([manifest for manifest in pending if manifest["kind"] == "Pod"])
-    cluster.expect_bound(world, wanted)
+    cluster.expect_bound(world, wanted + len(there))
     return wanted / sum(cycle.seconds for cycle in taken)
 
 
@@ -134,6 +144,7 @@ SHAPES: Mapping[str, Shape] = {
         _shape("gang-small", gang_small, "pods/s", 15_000, "decision time, 3,000 gangs of 3", False),
         _shape("gang-large", gang_large, "ms/gang", 15, "decision time, 9 gangs of 1,000; median", True),
         _shape("basic-pods", basic_pods, "pods/s", 10_000, "decision time, 10,000 single pods", False),
+        _shape("lived-in", lived_in, "pods/s", 10_000, "the same where hardly two nodes are used alike", False),
         _shape("mixed-gang", mixed_gang, "pods/s", 5_000, "decision time, 50 gangs of 20 in 5 roles", False),
         _shape("unschedulable", unschedulable, "ms", 20, "verdict on a gang of 1,000 that lacks one node", True),
         Shape(
