@@ -9,6 +9,7 @@ import pytest
 from controller_world import WITH_JOB, Cluster, job, node, pod
 
 from muster.api import writes
+from muster.api.machine import Refused
 from muster.controllers.jobs import indexes
 from muster.controllers.jobs.manifests import pod_names
 from muster.workloadbuilder.adapters.job import group_name_of, workload_name_of
@@ -348,3 +349,40 @@ def test_a_pod_of_another_owner_with_the_name_of_a_new_pod_is_left_alone():
 def test_indexes_are_written_as_kubernetes_writes_them(numbers, text):
     assert indexes.compress(numbers) == text
     assert indexes.parse(text) == set(numbers)
+
+
+def test_the_longest_name_that_a_job_may_have_works_for_all_that_is_made_from_it():
+    name = "j" * 63
+    manifest = job(name, annotations=RUNS, parallelism=2, completions=2, completionMode="Indexed")
+    cluster = started(manifest, gates=WITH_JOB)
+    cluster.advance(12)
+    assert cluster.conditions("jobs", name)["Complete"] == "True"
+    assert all(len(each["spec"]["hostname"]) <= 63 for each in pods(cluster))
+
+
+def test_a_gang_whose_job_is_scaled_to_nothing_keeps_a_valid_size():
+    cluster = started(job(parallelism=2, scheduling={"schedulingPolicy": {"gang": {}}}), gates=WITH_JOB)
+    cluster.patch("jobs", "train", {"spec": {"parallelism": 0}})
+    cluster.advance(5)
+    assert (min_counts(cluster), pods(cluster)) == ((1, 1), [])
+
+
+def test_refused_pods_are_reported_and_tried_again_more_and_more_rarely():
+    manifest = job(parallelism=40, completions=40)
+    manifest["spec"]["template"]["spec"]["priorityClassName"] = "soon"
+    cluster = started(manifest)
+    cluster.advance(5)
+    revision = cluster.server.revision
+    told: list[Any] = []
+    machine = cluster.world.machine("jobs")
+    handle = machine.handle
+    machine.handle = lambda event, now: told.append(event) or handle(event, now)
+    cluster.advance(3600)
+    assert (pods(cluster), cluster.reasons("Job")) == ([], ["FailedCreate"])
+    assert cluster.server.revision == revision
+    assert sum(isinstance(each, Refused) for each in told) <= 70
+    cluster.create(
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "soon"}, "value": 1}
+    )
+    cluster.advance(65)
+    assert len(pods(cluster, "Running")) == 40

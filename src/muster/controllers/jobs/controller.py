@@ -195,8 +195,11 @@ class Jobs:
         if state is None:
             return ()
         if what == CREATE:
-            state.refusals = 0
-            return self._created(state, key)
+            effects = self._created(state, key)
+            if state.refusals:  # it was one to try whether the server takes pods again; now all may follow
+                state.refusals = 0
+                effects += state.wake(now)
+            return effects
         elif what == LOOK:
             owner = controller_of(Object(response.body))
             if owner is None or owner.get("uid") != uid:
@@ -233,8 +236,7 @@ class Jobs:
             return [Write(writes.get(PODS, state.place[0], key), (LOOK, uid, key))]
         if what in (CREATE, LOOK):
             state.creating.pop(key, None)
-            state.refused(now)
-            if what == CREATE and state.job is not None:
+            if state.refused(now) and what == CREATE and state.job is not None:
                 effects.append(self._says_refused(state.job, response, now))
         elif what == ORPHAN and status == 404:
             return self._job_gone(uid, now)

@@ -117,12 +117,13 @@ class JobState:
             after = self.last_failure + min(LONGEST_DELAY, FIRST_DELAY << min(self.streak - 1, 10))
         return max(after, self.retry_at)
 
-    def refused(self, now: Instant) -> None:
-        """A create was refused: wait, longer each time."""
+    def refused(self, now: Instant) -> bool:
+        """A create was refused: wait, longer each time. True for the first of those that were sent together."""
         if now < self.retry_at:
-            return
+            return False
         self.retry_at = now + min(LONGEST_RETRY, SECOND << min(self.refusals, 10))
         self.refusals += 1
+        return True
 
 
 def surplus(state: JobState, wanted: int) -> list[Member]:

@@ -78,6 +78,8 @@ class Sync:
         at = state.may_create_at()
         if at > now:
             return effects + state.wake(at)
+        if state.refusals:
+            missing = 1
         template = PodTemplate(job.raw, group.name)
         for name, index in list(new_pods(state, progress, missing)):
             state.creating[name] = Creation(index)
