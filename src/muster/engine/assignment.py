@@ -33,12 +33,18 @@ def place_best(trial: Trial, cls: int, count: int) -> int:
     if count > _ONE_BY_ONE:
         return _place(trial, cls, choose(trial, state, count, _profile_scorer(state), state.scores()))
     for done in range(count):
-        ranked = state.scores()
-        node = int(ranked.argmax()) if len(ranked) else -1
-        if node < 0 or ranked[node] < 0:
+        node = best_node(trial, cls)
+        if node is None:
             return done
         trial.ledger.place(cls, node)
     return count
+
+
+def best_node(trial: Trial, cls: int) -> int | None:
+    """The node that scores best for one more pod of the class, the first of equals; None if none has a slot."""
+    ranked = trial.state(cls).scores()
+    node = int(ranked.argmax()) if len(ranked) else -1
+    return node if node >= 0 and ranked[node] >= 0 else None
 
 
 class RowWeights(NamedTuple):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from muster.engine.assignment import best_node
 from muster.engine.explain import Failure, explain, no_nodes, refused, scheduled
 from muster.engine.gang import Placed, place_group
 from muster.engine.holds import Holds
@@ -39,6 +40,9 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
     if not len(trial.snapshot.nodes):
         return Decided(nothing, no_nodes(entry, revision))
     start = trial.ledger.checkpoint()
+    if len(entry.pods) == 1 and (bind := _place_one(trial, entry.pods[0])) is not None:
+        node = trial.snapshot.nodes.index[bind.node]
+        return Decided(Plan(revision, (bind,), _generations(trial, (node,))), scheduled(entry, revision))
     members = members_by_class(trial, entry.pods)
     placed = place_group(trial, members, entry.needed, budget.for_attempt(entry.attempts))
     if placed.enough and placed.total == len(entry.pods):
@@ -49,6 +53,21 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
         trial.ledger.rollback(start)
         return Decided(nothing, diagnosis, placed.work)
     return Decided(_plan(trial, members, placed, start), diagnosis, placed.work)
+
+
+def _place_one(trial: Trial, pod: PodRecord) -> Bind | None:
+    """The short way for a pod alone: its nominated node if it still fits (P25), else the best; None: there is none."""
+    cls = trial.index[pod.cls]
+    nodes = trial.snapshot.nodes
+    wish = None if pod.nominated_node is None else nodes.index.get(pod.nominated_node)
+    if wish is not None and trial.state(cls).slots[wish] > 0:
+        trial.ledger.place(cls, wish)
+        return Bind(pod.key, pod.uid, nodes.names[wish])
+    node = best_node(trial, cls)
+    if node is None:
+        return None
+    trial.ledger.place(cls, node)
+    return Bind(pod.key, pod.uid, nodes.names[node])
 
 
 def _plan(trial: Trial, members: Sequence[Members], placed: Placed, start: int) -> Plan:
@@ -74,7 +93,7 @@ def _plan(trial: Trial, members: Sequence[Members], placed: Placed, start: int) 
     return Plan(trial.snapshot.revision, tuple(bind for _, bind in steps), _generations(trial, touched))
 
 
-def _generations(trial: Trial, touched: dict[int, None]) -> dict[str, int]:
+def _generations(trial: Trial, touched: Iterable[int]) -> dict[str, int]:
     names, generations = trial.snapshot.nodes.names, trial.snapshot.generations
     return {names[n]: generations.item(n) for n in touched}
 

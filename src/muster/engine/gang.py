@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.engine.assignment import RowWeights, place_best, place_tight
+from muster.engine.dive import find
 from muster.engine.holds import nominated_nodes
 from muster.engine.ledger import Placement
 from muster.engine.members import Members
 from muster.engine.problem import Problem, most_placeable, problem_of
-from muster.engine.search import Found, Outcome, find
+from muster.engine.search import Found, Outcome
 from muster.engine.trial import Trial
 
 IMPROVING_SHARE = 8
@@ -44,14 +45,16 @@ def place_group(trial: Trial, members: Sequence[Members], needed: int, expansion
         # Alike members: no other choice of nodes has more slots, those that members are nominated to included.
         return Placed(counts, sum(counts) >= needed, True)
     best = _Best(trial, start, members, counts)
-    for order, weights in _greedy_orders(trial, members, start):
-        trial.ledger.rollback(start)
-        best.offer(_tight(trial, members, order, weights))
-        if best.total == wanted:
-            break
-    proven, work = True, 0
-    if best.total < wanted:
-        proven, work = _improve(trial, members, needed, expansions, best)
+    trial.ledger.rollback(start)
+    problem = problem_of(trial, members)
+    bound = most_placeable(problem)
+    if best.total < bound:
+        for order, weights in _greedy_orders(trial, members):
+            best.offer(_tight(trial, members, order, weights))
+            trial.ledger.rollback(start)
+            if best.total == bound:
+                break
+    proven, work = _improve(trial, members, needed, expansions, best, problem, bound)
     best.restore()
     return Placed(best.counts, best.total >= needed, proven or best.total >= needed, work)
 
@@ -95,9 +98,8 @@ def _scarcest_first(trial: Trial, members: Sequence[Members]) -> list[int]:
     return sorted(range(len(members)), key=scarcity)
 
 
-def _greedy_orders(trial: Trial, members: Sequence[Members], start: int) -> Iterator[tuple[Sequence[int], RowWeights]]:
+def _greedy_orders(trial: Trial, members: Sequence[Members]) -> Iterator[tuple[Sequence[int], RowWeights]]:
     """(order of the classes, weights of the rows) for best-fit attempts, the most promising first."""
-    trial.ledger.rollback(start)
     weights = _row_weights(trial, members)
     sizes = _sizes(trial, members, weights)
     by_size = sorted(range(len(members)), key=lambda i: (-sizes[i], i))
@@ -124,11 +126,16 @@ def _sizes(trial: Trial, members: Sequence[Members], weights: RowWeights) -> lis
     return [int(weights.total(trial.ledger.amounts[some.cls][:, None])[0]) for some in members]
 
 
-def _improve(trial: Trial, members: Sequence[Members], needed: int, expansions: int, best: _Best) -> tuple[bool, int]:
+def _improve(
+    trial: Trial,
+    members: Sequence[Members],
+    needed: int,
+    expansions: int,
+    best: _Best,
+    problem: Problem,
+    bound: int,
+) -> tuple[bool, int]:
     """Searches for the minimum, then for more. Returns (the minimum is reached or proven out of reach, expansions)."""
-    trial.ledger.rollback(best.start)
-    problem = problem_of(trial, members)
-    bound = most_placeable(problem)
     spent, proven = 0, True
     if best.total < needed <= bound:
         found = find(problem, needed, expansions)

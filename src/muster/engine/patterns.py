@@ -8,7 +8,12 @@ import numpy as np
 
 from muster.engine.problem import Problem, Reach
 
-MAX_ROWS = 60_000
+MAX_ROWS = 16_384
+"""Ways to fill a node beyond which only the fullest are kept."""
+MAX_LINES = 16
+"""Lines of the budget that are watched: the tightest."""
+CELLS_PER_EXPANSION = 100_000
+"""Bytes made or compared that cost about as much as looking at one state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,11 @@ def budget_of(problem: Problem, found: list[Reach], drop: int) -> Budget:
     total = (room * kinds.T).sum(axis=0)
     asked = np.where(reach.T, problem.amounts[:, row], 0)
     demand = problem.counts @ asked - _largest(asked, problem.counts, drop)
-    needed = demand > 0
-    return Budget(reach[needed], kinds[needed], row[needed], (total - demand)[needed])
+    spare = total - demand
+    tightness = spare * 1000 // np.maximum(total, 1)
+    needed = np.flatnonzero(demand > 0)
+    kept = np.sort(needed[np.argsort(tightness[needed], kind="stable")][:MAX_LINES])
+    return Budget(reach[kept], kinds[kept], row[kept], spare[kept])
 
 
 def _largest(asked: np.ndarray, counts: np.ndarray, drop: int) -> np.ndarray:
@@ -64,38 +72,48 @@ class Patterns:
     """`P` ways to fill a node of one kind, the empty one included where the budget allows it."""
 
     counts: np.ndarray
-    """int16[P, C]"""
+    """int[P, C], in the smallest type that holds the members of any class"""
     waste: np.ndarray
     """int64[P, L]: what it takes from each line of the budget"""
     takes: np.ndarray
     """bool[P, C]: one more pod of the class would still fit"""
     complete: bool
     """All ways within the budget are here."""
+    cost: int
+    """Expansions that making it was worth."""
 
 
-def fill(problem: Problem, kind: int, budget: Budget) -> Patterns:
-    """Every way to fill a node of this kind that wastes no more than the budget has."""
+def fill(problem: Problem, kind: int, budget: Budget, forced: int | None = None, most: int = MAX_ROWS) -> Patterns:
+    """Every way to fill a node of this kind, with the forced class, that wastes no more than the budget has.
+
+    Beyond `most` ways, those that leave the least of the node unused.
+    """
     asked = budget.asked(problem)
     at_most = np.where(budget.kinds[:, kind], problem.free[kind, budget.row], 0)
     floor = at_most - budget.spare  # int64[L]: what the classes of a line must take here at least.
-    order = _by_size(problem, kind)
+    order = _by_size(problem, kind, forced)
     slots = _slots(problem, kind)
     ahead = np.zeros(len(floor), dtype=np.int64)
     ahead = sum((slots[c] * asked[c] for c in order), ahead)
-    counts = np.zeros((1, len(problem.counts)), dtype=np.int16)
+    small = np.int8 if problem.counts.max(initial=0) < 127 else np.int32
+    counts = np.zeros((1, len(problem.counts)), dtype=small)
     left, taken = problem.free[kind][None].copy(), np.zeros((1, len(floor)), dtype=np.int64)
-    complete = True
+    complete, cells = True, 0
     for c in order:
         counts, left, taken = _extend(problem, c, counts, left, taken, asked[c])
         ahead = ahead - slots[c] * asked[c]
+        cells += len(counts) * (len(problem.counts) + 8 * (len(floor) + left.shape[1]))
         keep = (taken + ahead >= floor).all(axis=1)
+        if c == forced:
+            keep &= counts[:, c] > 0
         counts, left, taken = counts[keep], left[keep], taken[keep]
-        if len(counts) > MAX_ROWS:
+        if len(counts) > most:
             complete = False
-            best = np.sort(_fullest(problem, kind, left))
+            best = np.sort(_fullest(problem, kind, left)[: most // 2])
             counts, left, taken = counts[best], left[best], taken[best]
     takes = (left[:, None, :] >= problem.amounts[None]).all(axis=2) & problem.allowed[kind]
-    return Patterns(counts, at_most - taken, takes, complete)
+    cells += takes.size * left.shape[1]
+    return Patterns(counts, at_most - taken, takes, complete, 1 + cells // CELLS_PER_EXPANSION)
 
 
 def _slots(problem: Problem, kind: int) -> np.ndarray:
@@ -105,10 +123,11 @@ def _slots(problem: Problem, kind: int) -> np.ndarray:
     return np.where(problem.allowed[kind], np.minimum(slots, problem.counts), 0)
 
 
-def _by_size(problem: Problem, kind: int) -> list[int]:
-    """The classes that fit, the largest share of the node first: few ways to place them, so few rows early on."""
+def _by_size(problem: Problem, kind: int, forced: int | None) -> list[int]:
+    """The classes that fit, the forced one, then the largest share of the node first: few rows early on."""
     share = (problem.amounts * 1000 // np.maximum(problem.free[kind], 1)).max(axis=1)
-    return [int(c) for c in np.argsort(-share, kind="stable") if problem.allowed[kind, c] and problem.counts[c]]
+    order = [c for c in np.argsort(-share, kind="stable").tolist() if problem.allowed[kind, c] and problem.counts[c]]
+    return sorted(order, key=lambda c: c != forced)
 
 
 def _extend(
@@ -127,6 +146,6 @@ def _extend(
 
 
 def _fullest(problem: Problem, kind: int, left: np.ndarray) -> np.ndarray:
-    """Indices of the rows that leave the smallest share of the node unused."""
+    """Indices of the rows, those that leave the smallest share of the node unused first."""
     share = (left * 1000 // np.maximum(problem.free[kind], 1)).sum(axis=1)
-    return np.argsort(share, kind="stable")[: MAX_ROWS // 2]
+    return np.argsort(share, kind="stable")

@@ -17,8 +17,8 @@ from muster.model.resources import ResourceAxis
 from muster.model.snapshot import Snapshot
 
 UNLIMITED = np.iinfo(np.int64).max // 4
-_FEW = 16
-"""Up to so many touched nodes are brought up to date one by one."""
+ONE_BY_ONE = 3
+"""Up to so many touched nodes are brought up to date one by one, with a memo of like columns."""
 
 
 class Trial:
@@ -83,7 +83,6 @@ class ClassState:
         "_seen_slots",
         "_static",
         "_trial",
-        "_values",
         "cls",
         "feasible",
         "pod_class",
@@ -99,7 +98,6 @@ class ClassState:
         self._pairs = [(int(row), int(amounts[row])) for row in np.flatnonzero(amounts)]
         self._dynamic = dynamic_plugins(self.pod_class, trial.profile)
         self._static: np.ndarray | None = None
-        self._values: np.ndarray | None = None
         self._ranked: np.ndarray | None = None
         self._memo: dict[bytes, int] = {}
         self.slots = self.count_slots(trial.ledger.used)
@@ -119,15 +117,26 @@ class ClassState:
     def refresh(self) -> None:
         """Brings `slots` up to date with the ledger."""
         touched = self._trial.ledger.touched
-        if self._seen_slots == len(touched):
+        stale = touched[self._seen_slots :]
+        if not stale:
             return
-        changed = touched[self._seen_slots :]
         self._seen_slots = len(touched)
-        if len(changed) > _FEW:
+        if len(stale) <= ONE_BY_ONE:
+            for node in stale:
+                self.slots[node] = self._slots_at(node)
+        elif len(stale) * 4 > len(self.slots):
             self.slots = self.count_slots(self._trial.ledger.used)
-            return
-        for node in changed:
-            self.slots[node] = self._slots_at(node)
+        else:
+            self._refresh_slots(np.array(stale))
+
+    def _refresh_slots(self, nodes: np.ndarray) -> None:
+        capacity, used = self._trial.ledger.capacity, self._trial.ledger.used
+        slots: np.ndarray | None = None
+        for row, amount in self._pairs:
+            free = (capacity[row, nodes] - used[row, nodes]) // amount
+            slots = free if slots is None else np.minimum(slots, free)
+        if slots is not None:
+            self.slots[nodes] = np.maximum(slots, 0) * self.feasible.passes[nodes]
 
     def _slots_at(self, node: int) -> int:
         if not self.feasible.passes[node]:
@@ -142,15 +151,17 @@ class ClassState:
         """int64[N]: score of each node for the next copy, -1 where none fits."""
         self.refresh()
         touched = self._trial.ledger.touched
-        if self._values is None or len(touched) - self._seen > _FEW * 4:
-            self._values = self._score_all()
-            self._ranked = np.where(self.slots > 0, self._values, -1)
-        elif self._seen < len(touched):
-            assert self._ranked is not None
-            for node in touched[self._seen :]:
-                self._ranked[node] = self._score_at(node) if self.slots[node] > 0 else -1
+        stale = touched[self._seen :]
         self._seen = len(touched)
-        assert self._ranked is not None
+        if self._ranked is None or len(stale) * 4 > len(self.slots):
+            self._ranked = np.where(self.slots > 0, self._score_all(), -1)
+        elif len(stale) <= ONE_BY_ONE:
+            for node in stale:
+                self._ranked[node] = self._score_at(node) if self.slots[node] > 0 else -1
+        else:
+            ledger, nodes = self._trial.ledger, np.array(stale)
+            values = self.dynamic(ledger.capacity.take(nodes, axis=1), ledger.used.take(nodes, axis=1))
+            self._ranked[nodes] = np.where(self.slots[nodes] > 0, values + self.static()[nodes], -1)
         return self._ranked
 
     def _score_all(self) -> np.ndarray:

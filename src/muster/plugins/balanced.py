@@ -32,9 +32,14 @@ class Balanced:
 
     def score(self, pod_class: PodClass, view: View) -> np.ndarray:
         requests = dict(pod_class.requests)
-        rows = [view.row[CPU], view.row[MEMORY]]
-        amounts = np.array([requests.get(CPU, 0), requests.get(MEMORY, 0)], dtype=np.int64)
-        share = (view.used[rows] + amounts[:, None]) * _SCALE // np.maximum(view.alloc[rows], 1)
-        share = np.minimum(share, _SCALE)
-        score: np.ndarray = BEST - np.abs(share[0] - share[1]) // 4
+        cpu = _share(view, CPU, requests.get(CPU, 0))
+        memory = _share(view, MEMORY, requests.get(MEMORY, 0))
+        score: np.ndarray = BEST - np.abs(cpu - memory) // 4
         return score
+
+
+def _share(view: View, name: str, asked: int) -> np.ndarray:
+    """int64[M]: the used share with the pod in place, in units of 1/200, at most all of it."""
+    row = view.row[name]
+    share: np.ndarray = np.minimum((view.used[row] + asked) * _SCALE // np.maximum(view.alloc[row], 1), _SCALE)
+    return share

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.engine.extension import BEST, View
-from muster.model.records import PodClass
+from muster.model.records import Amounts, PodClass
 from muster.model.resources import CPU, MEMORY, PODS, is_accelerator
 
 
@@ -28,11 +28,16 @@ class Spread:
         return pod_class.requests
 
     def score(self, pod_class: PodClass, view: View) -> np.ndarray:
-        asked = [(view.row[name], amount) for name, amount in pod_class.requests if name in (CPU, MEMORY)]
-        asked = asked or [(view.row[name], amount) for name, amount in pod_class.requests if name == PODS]
-        rows = [row for row, _ in asked]
-        amounts = np.array([amount for _, amount in asked], dtype=np.int64)
-        alloc = view.alloc[rows]
-        left = np.maximum(alloc - view.used[rows] - amounts[:, None], 0)
-        score: np.ndarray = (left * BEST // np.maximum(alloc, 1)).sum(axis=0) // max(len(rows), 1)
-        return score
+        total = np.zeros(view.alloc.shape[1], dtype=np.int64)
+        asked = _counted(pod_class.requests)
+        for name, amount in asked:
+            alloc = view.alloc[view.row[name]]
+            left = (alloc - view.used[view.row[name]] - amount) * BEST
+            total += np.maximum(left // np.maximum(alloc, 1), 0)
+        return total if len(asked) == 1 else total // max(len(asked), 1)
+
+
+def _counted(requests: Amounts) -> list[tuple[str, int]]:
+    """What is spread by: cpu and memory as far as requested, else the pod itself."""
+    shares = [(name, amount) for name, amount in requests if name in (CPU, MEMORY)]
+    return shares or [(name, amount) for name, amount in requests if name == PODS]
