@@ -39,6 +39,8 @@ LINES = (
     Line("up --nodes 0", USAGE, ["nodes", "1"]),
     Line("up --gpus -1", USAGE, ["gpus", "0"]),
     Line("up --fleet gone.yaml", FAILED, ["gone.yaml", "no such file"]),
+    Line("up --fleet pod.yaml", USAGE, ["--fleet", "pod.yaml:1", "kind", "nodes only"]),
+    Line("up --fleet pod.yaml --zones 2", USAGE, ["--fleet", "not both"]),
     Line("up --feature-gates GangScheduling=true", USAGE, ["--feature-gates", "GangScheduling", "GenericWorkload"]),
     Line("up --feature-gates GenericWorkloads=true", USAGE, ["--feature-gates", "GenericWorkloads", "known"]),
     Line("up --feature-gates GenericWorkload", USAGE, ["--feature-gates", "NAME=true"]),

@@ -76,10 +76,10 @@ def demo() -> None:
 @app.command()
 def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 7077,
-    zones: Annotated[int, typer.Option(help="Zones of the hollow fleet.")] = 2,
-    racks: Annotated[int, typer.Option(help="Racks in each zone.")] = 2,
-    nodes: Annotated[int, typer.Option(help="Nodes in each rack.")] = 4,
-    gpus: Annotated[int, typer.Option(help="Accelerators (nvidia.com/gpu) on each node.")] = 8,
+    zones: Annotated[int | None, typer.Option(help="Zones of the hollow fleet; 2 if left out.")] = None,
+    racks: Annotated[int | None, typer.Option(help="Racks in each zone; 2 if left out.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Nodes in each rack; 4 if left out.")] = None,
+    gpus: Annotated[int | None, typer.Option(help="Accelerators (nvidia.com/gpu) on each node; 8 if left out.")] = None,
     fleet: Annotated[
         Path | None, typer.Option(help="Take the nodes from this manifest file instead.", show_default=False)
     ] = None,

@@ -82,8 +82,15 @@ def _namespace(meta: Mapping[str, Any], default: str, source: str) -> str:
 
 def _documents(name: str) -> list[Document]:
     if name == "-":
-        return documents.parse(sys.stdin.read(), "standard input")
+        return documents.parse(_standard_input(), "standard input")
     return documents.read(Path(name))
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise DocumentError("standard input: not UTF-8 text; send UTF-8") from None
 
 
 def _parts(document: Document) -> list[Document]:

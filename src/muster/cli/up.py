@@ -18,10 +18,14 @@ from muster.runtime.serve import serve, serve_controlled
 from muster.runtime.telemetry import log_to_stderr
 from muster.runtime.wiring import Setup, assemble
 
+Sizes = tuple[int | None, int | None, int | None, int | None]
+"""Zones, racks per zone, nodes per rack, accelerators per node; None: the default."""
+DEFAULT_SIZES = (2, 2, 4, 8)
+
 
 class Wanted(NamedTuple):
     port: int
-    shape: tuple[int, int, int, int]
+    shape: Sizes
     fleet: Path | None
     gates: str
     profile: Path | None
@@ -50,14 +54,17 @@ def run_controlled(port: int) -> int:
     return _run(serve_controlled(port, lambda url: print(f"muster, controlled, is up at {url}", flush=True)))
 
 
-def fleet(shape: tuple[int, int, int, int], file: Path | None) -> list[Mapping[str, Any]]:
+def fleet(sizes: Sizes, file: Path | None) -> list[Mapping[str, Any]]:
     """The nodes to begin with.
 
     Raises:
-        Failure: the shape is impossible, or the file has something else than nodes.
+        Failure: the shape is impossible, the file has something else than nodes, or both are given.
     """
+    if file is not None and any(size is not None for size in sizes):
+        raise Failure("--fleet: give either a file or --zones/--racks/--nodes/--gpus, not both", USAGE)
     if file is None:
-        zones, racks, nodes, gpus = shape
+        given = zip(sizes, DEFAULT_SIZES, strict=True)
+        zones, racks, nodes, gpus = (default if size is None else size for size, default in given)
         try:
             return [*node_manifests(Shape(zones=zones, racks=racks, nodes=nodes, gpus=gpus))]
         except ValueError as error:
