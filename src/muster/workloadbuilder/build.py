@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from muster.api.validation import FieldError
+from muster.api.validation import FieldError, Type
 from muster.workloadbuilder import materialize
 from muster.workloadbuilder.items import Block, BuildOptions, SchedulingConfig, UserBlock, WorkloadItem
 from muster.workloadbuilder.materialize import BuildError
@@ -75,7 +75,7 @@ class Builder:
             old: the tree before an update.
         """
         if self._existing is not None:
-            return [FieldError(root_path, "Internal", "a builder made from an existing Workload validates nothing")]
+            return [FieldError(root_path, Type.INTERNAL, "a builder made from an existing Workload validates nothing")]
         return validate_tree(self._item, self._options, root_path, old)
 
     def _workload(self) -> Block:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from muster.api.validation import FieldError, Path
+from muster.api.validation import FieldError, Path, Type
 from muster.api.validation.names import dns_label, dns_subdomain, label_key
 from muster.workloadbuilder.items import Block, BuildOptions, UserBlock, WorkloadItem
 
@@ -21,9 +21,11 @@ def validate_tree(
 ) -> list[FieldError]:
     """Errors of every item of the tree, and of its change from `old` if there is an old one."""
     if item is None:
-        return [FieldError(root_path, "Internal", "there is no item to validate")]
+        return [FieldError(root_path, Type.INTERNAL, "there is no item to validate")]
     if old is not None and old.name != item.name:
-        return [FieldError(root_path, "Internal", f"an update of {old.name!r} by {item.name!r}: not the same workload")]
+        return [
+            FieldError(root_path, Type.INTERNAL, f"an update of {old.name!r} by {item.name!r}: not the same workload")
+        ]
     root = Path(root_path)
     errors = [error for each in items(item) for error in _item_errors(each, options, root)]
     if old is not None:
