@@ -80,7 +80,7 @@ class Binding:
     node: str
     entry: EntryKey
     quiet: bool
-    """No event of its own when it is bound: the group has one."""
+    """No event of its own when it is bound: the group has one, or it was written already."""
     step: Step = Step.ASSUMED
     attempts: int = 0
     retry_at: Instant = 0
@@ -100,6 +100,7 @@ class Commit:
         self._retries: list[tuple[Instant, str]] = []
         self._refused: dict[EntryKey, dict[str, Binding]] = {}
         """Bindings that were refused and not accepted since, by entry and pod uid."""
+        self._arrived: list[Binding] = []
 
     # -- the re-check
 
@@ -206,8 +207,15 @@ class Commit:
             return
         if record.phase is Phase.BOUND and not record.terminating:
             self._move(binding, Happening.SEEN)
+            if not binding.quiet:
+                self._arrived.append(binding)
         elif record.phase is not Phase.PENDING or record.terminating:
             self.drop(binding)
+
+    def take_arrived(self) -> Sequence[Binding]:
+        """Bindings that the watch showed before their answer came."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
 
     def gone(self, uid: str) -> None:
         """The pod does not exist any more."""

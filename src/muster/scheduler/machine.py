@@ -97,6 +97,8 @@ class Scheduler:
     def _effects(self, event: SchedulerEvent, now: Instant) -> Iterator[SchedulerEffect]:
         if isinstance(event, Observed):
             yield from self._watching.observed(event, now)
+            for binding in self.commit.take_arrived():
+                yield from self._announce(binding, now)
         elif isinstance(event, Written | Refused):
             yield from self._answered(event, now)
         elif isinstance(event, Decided):
@@ -106,6 +108,8 @@ class Scheduler:
         elif isinstance(event, Listed):
             yield from self._watching.listed(event, now)
             self._unlisted.discard(event.resource)
+            for binding in self.commit.take_arrived():
+                yield from self._announce(binding, now)
         elif isinstance(event, Pause | Resume):
             self.paused = isinstance(event, Pause)
 
@@ -247,12 +251,16 @@ class Scheduler:
 
     def _bound(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
         if binding.step is Step.BOUND:
-            if not binding.quiet:
-                yield from self._reports.bound(binding.record, binding.node, now)
+            yield from self._announce(binding, now)
         elif binding.step is Step.DROPPED:
             self._back_to_queue(binding.entry, binding.message, now)
         elif binding.step is Step.RETRYING and binding.attempts == 1:
             yield from self._reports.refused(binding.record, binding.message, now)
+
+    def _announce(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
+        if not binding.quiet:
+            binding.quiet = True
+            yield from self._reports.bound(binding.record, binding.node, now)
 
     def _retry(self, now: Instant) -> Iterator[SchedulerEffect]:
         for binding in tuple(self.commit.due_retries(now)):

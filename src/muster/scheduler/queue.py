@@ -274,8 +274,9 @@ class Queue:
             self._wake(entry, now)
         else:
             entry.runner_of = None
-            lacks = max(1, head.needed - diagnosis.placed) if diagnosis.proven else 1
-            self._wait(entry, diagnosis, {record.cls for record in head.pods}, now, lacks)
+            classes = {record.cls for record in head.pods}
+            counted = diagnosis.proven and len(classes) == 1
+            self._wait(entry, diagnosis, classes, now, max(1, head.needed - diagnosis.placed) if counted else 1)
         self._place(entry, now, entry.news)
 
     def _is_broken(self, entry: Entry) -> bool:

@@ -129,7 +129,7 @@ class Rooms:
     # -- reading
 
     def generation(self, node: str) -> int:
-        """Grows with every change of the node or of the pods on it; -1: there is no such node."""
+        """Grows with every change of the node or of the pods on it; -1: it is gone, or in no snapshot yet."""
         at = self._columns.index.get(node) if node in self.records else None
         return -1 if at is None else int(self._generations[at])
 

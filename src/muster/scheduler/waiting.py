@@ -50,7 +50,7 @@ class Waiting:
         self._lines: dict[PodClass, Line] = {}
 
     def add(self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], lacks: int) -> None:
-        """`lacks`: how many slots more a group needs; a single pod comes with its `order`."""
+        """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`."""
         cures = diagnosis.wakes_on
         entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM)
         entry.lacks = lacks

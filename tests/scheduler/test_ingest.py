@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import pytest
+
+from muster.api.object import Object
+from muster.model.records import HostPort, Phase, Policy, Requirement, Taint, Term
+from muster.scheduler.ingest import Ingest, Malformed
+from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+
+
+def stored(manifest, **meta):
+    manifest["metadata"] |= {"uid": "u1", "creationTimestamp": "2026-01-01T00:00:07Z", "generation": 3, **meta}
+    manifest["metadata"].setdefault("namespace", "default")
+    return Object(manifest)
+
+
+def test_pods_that_differ_only_in_name_and_environment_share_one_class():
+    ingest, first, second = Ingest(), pod_manifest("a", gpus=2), pod_manifest("b", gpus=2)
+    second["spec"]["containers"][0]["env"] = [{"name": "RANK", "value": "1"}]
+    assert ingest.pod(stored(first)).cls is ingest.pod(stored(second)).cls
+
+
+def test_requests_are_in_model_units_and_count_the_pod_itself():
+    record = Ingest().pod(stored(pod_manifest("a", cpu="1500m", memory="1Gi", gpus=2)))
+    assert dict(record.cls.requests) == {"pods": 1, "cpu": 1500, "memory": 1 << 30, "nvidia.com/gpu": 2}
+
+
+def test_a_pod_tells_its_phase_node_group_and_age():
+    ingest = Ingest()
+    manifest = pod_manifest("a", group="g", nodeName="n1")
+    record = ingest.pod(stored(manifest))
+    assert (record.phase, record.node, record.group, record.generation) == (Phase.BOUND, "n1", "g", 3)
+    assert record.usage == record.cls.requests
+    assert record.created == 1_767_225_607_000_000
+    ended = ingest.pod(stored({**manifest, "status": {"phase": "Succeeded"}}))
+    assert (ended.phase, ended.holds_room) == (Phase.SUCCEEDED, False)
+
+
+def test_without_the_gate_a_group_is_not_looked_at():
+    assert Ingest(groups=False).pod(stored(pod_manifest("a", group="g"))).group is None
+
+
+def test_a_resized_pod_takes_the_largest_of_its_amounts():
+    manifest = pod_manifest("a", cpu="1", nodeName="n1")
+    told = {"name": "main", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "2"}}}
+    manifest["status"] = {"phase": "Running", "containerStatuses": [told]}
+    assert dict(Ingest().pod(stored(manifest)).usage)["cpu"] == 3000
+
+
+def test_where_a_pod_may_run_is_read_from_its_affinity():
+    expression = {"key": "zone", "operator": "In", "values": ["a"]}
+    by_name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    terms = [{"matchExpressions": [expression]}, {"matchFields": [by_name]}, {}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    cls = Ingest().pod(stored(pod_manifest("a", affinity=affinity))).cls
+    assert cls.required == (
+        Term((Requirement("zone", "In", ("a",)),)),
+        Term((Requirement(None, "In", ("n1",)),)),
+        Term(()),
+    )
+
+
+def test_host_ports_come_with_protocol_and_address():
+    assert Ingest().pod(stored(pod_manifest("a", ports=[80]))).cls.host_ports == (HostPort("TCP", 80, "0.0.0.0"),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        ({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}}, "inter-pod"),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "spread"),
+        ({"resourceClaims": [{"name": "c"}]}, "claims"),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volumes"),
+    ],
+)
+def test_hard_demands_that_no_filter_knows_are_noted(spec, what):
+    assert what in Ingest().pod(stored(pod_manifest("a", **spec))).unsupported[0]
+
+
+def test_soft_wishes_are_not_held_against_a_pod():
+    wishes = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
+    spread = [{"whenUnsatisfiable": "ScheduleAnyway"}]
+    manifest = pod_manifest("a", affinity=wishes, topologySpreadConstraints=spread, volumes=[{"emptyDir": {}}])
+    assert Ingest().pod(stored(manifest)).unsupported == ()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda spec: spec["containers"][0]["resources"].update(requests={"cpu": "many"}),
+        lambda spec: spec.update(tolerations=[{"key": 7}]),
+        lambda spec: spec.update(priority="high"),
+        lambda spec: spec.update(containers="none"),
+    ],
+)
+def test_a_pod_with_a_wrong_field_is_malformed_and_nothing_worse(spoil):
+    manifest = pod_manifest("a")
+    spoil(manifest["spec"])
+    with pytest.raises(Malformed):
+        Ingest().pod(stored(manifest))
+
+
+def test_a_node_is_read_with_its_taints_images_and_whole_amounts():
+    manifest = node_manifest("n1", cpu="4", gpus=8, taints=[{"key": "k", "effect": "NoSchedule"}], unschedulable=True)
+    manifest["status"]["images"] = [{"names": ["repo/image"], "sizeBytes": 5}]
+    record = Ingest().node(stored(manifest))
+    assert dict(record.allocatable)["cpu"] == 4000
+    assert (record.taints, record.unschedulable) == ((Taint("k", "", "NoSchedule"),), True)
+    assert record.images == {"repo/image:latest": 5}
+
+
+def test_a_group_is_read_with_its_policy_and_whether_it_was_scheduled():
+    manifest = gang_manifest("g", 4, priority=7)
+    manifest["status"] = {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True"}]}
+    record = Ingest().group(stored(manifest))
+    assert (record.policy, record.min_count, record.priority, record.scheduled) == (Policy.GANG, 4, 7, True)
+    assert Ingest().group(stored(gang_manifest("b", None))).policy is Policy.BASIC
+
+
+@pytest.mark.parametrize("topology", [False, True])
+def test_a_topology_constraint_counts_only_with_its_gate(topology):
+    manifest = gang_manifest("g", 2, schedulingConstraints={"topology": [{"key": "rack"}]})
+    assert Ingest(topology=topology).group(stored(manifest)).topology_key == ("rack" if topology else None)
+
+
+def test_a_group_without_any_policy_is_malformed():
+    manifest = gang_manifest("g", 2)
+    manifest["spec"]["schedulingPolicy"] = {}
+    with pytest.raises(Malformed, match="neither basic nor gang"):
+        Ingest().group(stored(manifest))
