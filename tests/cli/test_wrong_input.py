@@ -10,7 +10,7 @@ import pytest
 
 from muster.api.gates import FeatureGates
 from muster.cli.app import run
-from muster.cli.failure import FAILED, USAGE
+from muster.cli.failure import FAILED, USAGE, Failure
 from served import Served, serving
 
 
@@ -183,6 +183,7 @@ def served() -> Iterator[Served]:
 def folder(served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Where the commands run: a pod manifest, an empty directory, and one case."""
     monkeypatch.setenv("MUSTER_SERVER", served.url)
+    monkeypatch.setattr("muster.cli.up.serve", _nothing_to_serve)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pod.yaml").write_text(POD + GOOD)
     (tmp_path / "empty.d").mkdir()
@@ -191,6 +192,11 @@ def folder(served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> P
     case = next(cases.rglob("*.yaml"))
     (tmp_path / "case.d" / case.name).write_text(case.read_text())
     return tmp_path
+
+
+async def _nothing_to_serve(*_: object) -> None:
+    """Instead of waiting for a signal that nobody sends, should a wrong command line be taken."""
+    raise Failure("the command line was accepted", code=99)
 
 
 def check(code: int, wanted: int, words: Sequence[str], captured: pytest.CaptureFixture[str]) -> None:
