@@ -205,6 +205,18 @@ def test_room_does_not_wake_what_waits_for_a_node_of_another_kind():
     assert waiting.state("p") is State.ACTIVE
 
 
+def test_room_on_a_node_that_became_the_right_kind_while_it_was_full_does_wake():
+    waiting = Waiting()
+    guest = builders.pod("guest", gpus=8, node="n1")
+    waiting.add(guest, builders.pod("p", gpus=1))
+    waiting.fail(TAINTED)
+    waiting.cache.put_node(builders.node("n1", gpus=8, labels={"new": ""}))
+    waiting.queue.wake(waiting.cache.take_touched(), NOW + MINUTE)
+    assert waiting.state("p") is State.WAITING
+    waiting.freed(guest, NOW + MINUTE)
+    assert waiting.state("p") is State.ACTIVE
+
+
 def test_a_group_of_one_class_is_woken_when_the_slots_it_lacks_are_there():
     waiting = Waiting()
     guests = builders.pods("guest", 8, gpus=1, node="n1")

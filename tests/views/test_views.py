@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from synchronous import Driver
 
 from muster.testing.builders import gang_manifests, node_manifest, pod_manifest
 from muster.views.cluster import cluster
 from muster.views.queue import queue
 from muster.views.why import why
+from synchronous import Driver
 
 
 @pytest.fixture

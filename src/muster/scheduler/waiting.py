@@ -48,11 +48,15 @@ class Waiting:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
         self._lines: dict[PodClass, Line] = {}
+        self._no_room: set[Entry] = set()
+        """Those that freed room cannot help, since every node turned them away for what it is."""
 
     def add(self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], lacks: int) -> None:
         """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`."""
         cures = diagnosis.wakes_on
         entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM)
+        if not entry.for_room:
+            self._no_room.add(entry)
         entry.lacks = lacks
         entry.classes = frozenset(classes)
         for cls in entry.classes:
@@ -74,12 +78,15 @@ class Waiting:
             if not line.singles and not line.groups:
                 del self._lines[cls]
         entry.classes = frozenset()
+        self._no_room.discard(entry)
 
     def cured(self, touched: Mapping[str, Touch]) -> Iterator[Entry]:
         """Takes out and yields what may be placeable now that these nodes have got better."""
         for node, touch in touched.items():
             if not self._lines or node not in self._rooms.records:
                 continue
+            if touch.static:
+                self._let_room_count()
             free = self._rooms.free(node)
             for cls, line in tuple(self._lines.items()):
                 rows = self._rooms.rows(cls.requests)
@@ -89,6 +96,12 @@ class Waiting:
                     more = after if before is None else after - before
                     yield from self._cured_groups(line, more, static=touch.static)
                     yield from self._cured_singles(cls, line, after if more > 0 else 0, static=touch.static)
+
+    def _let_room_count(self) -> None:
+        """A node has changed: it may be the right kind now, and full, so that room freed on it later does help."""
+        for entry in self._no_room:
+            entry.for_room = True
+        self._no_room.clear()
 
     def next_of(self, cls: PodClass) -> Iterator[Entry]:
         """Takes out and yields the single pod of this class that is next in line, if there is one."""
