@@ -42,7 +42,7 @@ def place_best(trial: Trial, cls: int, count: int) -> int:
 
 def best_node(trial: Trial, cls: int) -> int | None:
     """The node that scores best for one more pod of the class, the first of equals; None if none has a slot."""
-    ranked = trial.state(cls).scores()
+    ranked = trial.scores(cls)
     node = int(ranked.argmax()) if len(ranked) else -1
     return node if node >= 0 and ranked[node] >= 0 else None
 

@@ -45,6 +45,8 @@ class View:
     """int64[rows, M]: what pods on it hold, without the pod that is scored."""
     feasible: np.ndarray
     """bool[M]: passes every static filter (all True while filters run): what a score that compares nodes looks at."""
+    accelerators: tuple[int, ...] = ()
+    """The rows of accelerators (`resources.is_accelerator`)."""
 
 
 class Relaxation(NamedTuple):

@@ -23,7 +23,7 @@ class Ledger:
     business: a ledger counts whatever it is told.
     """
 
-    __slots__ = ("_log", "amounts", "capacity", "touched", "used")
+    __slots__ = ("_columns", "_kinds", "_log", "amounts", "capacity", "touched", "used")
 
     def __init__(self, capacity: np.ndarray, used: np.ndarray, amounts: np.ndarray) -> None:
         self.capacity = capacity
@@ -35,6 +35,8 @@ class Ledger:
         self.touched: list[int] = []
         """Every node whose usage changed, in order, repeats and undone changes included: readers keep an offset."""
         self._log: list[Placement] = []
+        self._columns: dict[int, bytes] = {}
+        self._kinds: dict[int, bytes] = {}
 
     def place(self, cls: int, node: int, count: int = 1) -> None:
         """`count` pods of a class go to one node."""
@@ -51,6 +53,17 @@ class Ledger:
         """Adds (or, negative, takes away) room without a log entry: for room that is held for others."""
         self.used[:, node] += self.amounts[cls] if count == 1 else self.amounts[cls] * count
         self.touched.append(node)
+        self._columns.pop(node, None)
+
+    def column(self, node: int) -> bytes:
+        """Capacity and usage of a node as a key: nodes with the same one are in the same state."""
+        known = self._columns.get(node)
+        if known is None:
+            kind = self._kinds.get(node)
+            if kind is None:
+                kind = self._kinds[node] = self.capacity[:, node].tobytes()
+            known = self._columns[node] = kind + self.used[:, node].tobytes()
+        return known
 
     def checkpoint(self) -> int:
         return len(self._log)
@@ -80,3 +93,4 @@ class Ledger:
         for row in np.flatnonzero(self.amounts[cls]):
             self.used[row, nodes] += self.amounts[cls, row] * counts
         self.touched.extend(nodes.tolist())
+        self._columns.clear()

@@ -10,6 +10,7 @@ from muster.engine.extension import Score, View
 from muster.engine.feasibility import Feasible, static_view
 from muster.engine.profile import Profile
 from muster.model.records import PodClass
+from muster.model.resources import is_accelerator
 from muster.model.snapshot import NodeColumns
 
 
@@ -48,20 +49,32 @@ def dynamic_plugins(pod_class: PodClass, profile: Profile) -> tuple[tuple[Score,
     )
 
 
+class Layout:
+    """Where a dynamic score finds what in the columns; one for all views of a decision."""
+
+    __slots__ = ("accelerators", "nodes", "row")
+
+    def __init__(self, nodes: NodeColumns, row: Mapping[str, int]) -> None:
+        self.nodes = nodes
+        self.row = row
+        self.accelerators = tuple(r for name, r in row.items() if is_accelerator(name))
+
+
 def dynamic_scores(
     plugins: tuple[tuple[Score, int], ...],
     pod_class: PodClass,
-    nodes: NodeColumns,
-    row: Mapping[str, int],
+    layout: Layout,
     alloc: np.ndarray,
     used: np.ndarray,
 ) -> np.ndarray:
     """int64[M]: their weighted sum for `M` columns of capacity and usage."""
     total = np.zeros(alloc.shape[1], dtype=np.int64)
     if plugins:
-        view = View(nodes, row, alloc, used, _all_true(alloc.shape[1]))
+        everywhere = _all_true(alloc.shape[1])
+        view = View(layout.nodes, layout.row, alloc, used, everywhere, layout.accelerators)
         for plugin, weight in plugins:
-            total += weight * plugin.score(pod_class, view)
+            score = plugin.score(pod_class, view)
+            total += score if weight == 1 else weight * score
     return total
 
 

@@ -10,15 +10,15 @@ from muster.engine.extension import Rows
 from muster.engine.feasibility import Feasible, feasible_nodes
 from muster.engine.ledger import Ledger
 from muster.engine.profile import Profile
-from muster.engine.scoring import dynamic_plugins, dynamic_scores, static_scores
+from muster.engine.scoring import Layout, dynamic_plugins, dynamic_scores, static_scores
 from muster.model.diagnosis import PodVerdict, Reason
 from muster.model.records import PodClass
 from muster.model.resources import ResourceAxis
 from muster.model.snapshot import Snapshot
 
 UNLIMITED = np.iinfo(np.int64).max // 4
-ONE_BY_ONE = 3
-"""Up to so many touched nodes are brought up to date one by one, with a memo of like columns."""
+_TRIES = 256
+"""So many columns are looked up before the memo must have been of use."""
 
 
 class Trial:
@@ -34,19 +34,26 @@ class Trial:
         self.owners: tuple[Reason, ...] = tuple(
             plugin.reason for plugin, part in zip(profile.capacities, parts, strict=True) for _ in part.details
         )
-        self.row = _resource_rows(snapshot.axis, parts)
+        self.layout = Layout(snapshot.nodes, _resource_rows(snapshot.axis, parts))
         self.ledger = _ledger(len(snapshot.nodes), len(self.classes), parts)
         self._states: dict[int, ClassState] = {}
         self.verdicts: dict[int, tuple[int, PodVerdict]] = {}
         """By class: how many changes the ledger had seen, and why no further pod of it found a node then."""
 
     def state(self, cls: int) -> ClassState:
-        """The columns of a class, up to date."""
+        """The columns of a class; its slots are up to date."""
+        state = self._known(cls)
+        state.refresh()
+        return state
+
+    def scores(self, cls: int) -> np.ndarray:
+        """int64[N]: what each node is worth to the next pod of the class, -1 where none fits. Not to be changed."""
+        return self._known(cls).scores()
+
+    def _known(self, cls: int) -> ClassState:
         state = self._states.get(cls)
         if state is None:
             state = self._states[cls] = ClassState(self, cls)
-        else:
-            state.refresh()
         return state
 
 
@@ -75,10 +82,13 @@ class ClassState:
     """
 
     __slots__ = (
+        "_amounts",
         "_dynamic",
+        "_hits",
         "_memo",
-        "_pairs",
+        "_misses",
         "_ranked",
+        "_rows",
         "_seen",
         "_seen_slots",
         "_static",
@@ -95,11 +105,13 @@ class ClassState:
         self.pod_class = trial.classes[cls]
         self.feasible: Feasible = feasible_nodes(trial.snapshot.nodes, self.pod_class, trial.profile)
         amounts = trial.ledger.amounts[cls]
-        self._pairs = [(int(row), int(amounts[row])) for row in np.flatnonzero(amounts)]
+        self._rows = np.flatnonzero(amounts)
+        self._amounts = amounts[self._rows][:, None]
         self._dynamic = dynamic_plugins(self.pod_class, trial.profile)
         self._static: np.ndarray | None = None
         self._ranked: np.ndarray | None = None
-        self._memo: dict[bytes, int] = {}
+        self._memo: dict[bytes, tuple[int, int]] = {}
+        self._hits = self._misses = 0
         self.slots = self.count_slots(trial.ledger.used)
         self._seen_slots = self._seen = len(trial.ledger.touched)
 
@@ -107,7 +119,7 @@ class ClassState:
         """int64[N]: copies that fit beside this usage on these nodes (bool[N]; those that pass the static filters)."""
         slots = np.full(used.shape[1], UNLIMITED, dtype=np.int64)
         capacity = self._trial.ledger.capacity
-        for row, amount in self._pairs:
+        for row, amount in zip(self._rows.tolist(), self._amounts.ravel().tolist(), strict=True):
             free = capacity[row] - used[row]
             np.minimum(slots, free if amount == 1 else free // amount, out=slots)
         np.maximum(slots, 0, out=slots)
@@ -116,53 +128,74 @@ class ClassState:
 
     def refresh(self) -> None:
         """Brings `slots` up to date with the ledger."""
-        touched = self._trial.ledger.touched
-        stale = touched[self._seen_slots :]
+        ledger = self._trial.ledger
+        stale = ledger.touched[self._seen_slots :]
         if not stale:
             return
-        self._seen_slots = len(touched)
-        if len(stale) <= ONE_BY_ONE:
-            for node in stale:
-                self.slots[node] = self._slots_at(node)
-        elif len(stale) * 4 > len(self.slots):
-            self.slots = self.count_slots(self._trial.ledger.used)
+        self._seen_slots = len(ledger.touched)
+        if len(stale) * 4 > len(self.slots):
+            self.slots = self.count_slots(ledger.used)
         else:
-            self._refresh_slots(np.array(stale))
+            nodes = np.array(stale)
+            free = ledger.capacity.take(nodes, axis=1) - ledger.used.take(nodes, axis=1)
+            self.slots[nodes] = self._slots_in(free) * self.feasible.passes[nodes]
 
-    def _refresh_slots(self, nodes: np.ndarray) -> None:
-        capacity, used = self._trial.ledger.capacity, self._trial.ledger.used
-        slots: np.ndarray | None = None
-        for row, amount in self._pairs:
-            free = (capacity[row, nodes] - used[row, nodes]) // amount
-            slots = free if slots is None else np.minimum(slots, free)
-        if slots is not None:
-            self.slots[nodes] = np.maximum(slots, 0) * self.feasible.passes[nodes]
-
-    def _slots_at(self, node: int) -> int:
-        if not self.feasible.passes[node]:
-            return 0
-        capacity, used = self._trial.ledger.capacity, self._trial.ledger.used
-        slots = UNLIMITED
-        for row, amount in self._pairs:
-            slots = min(slots, (capacity.item(row, node) - used.item(row, node)) // amount)
-        return max(slots, 0)
+    def _slots_in(self, free: np.ndarray) -> np.ndarray:
+        """int64[M]: copies that fit into this free room int64[rows, M], whatever the static filters say."""
+        slots: np.ndarray = (free[self._rows] // self._amounts).min(axis=0, initial=UNLIMITED)
+        np.maximum(slots, 0, out=slots)
+        return slots
 
     def scores(self) -> np.ndarray:
         """int64[N]: score of each node for the next copy, -1 where none fits."""
-        self.refresh()
         touched = self._trial.ledger.touched
         stale = touched[self._seen :]
         self._seen = len(touched)
         if self._ranked is None or len(stale) * 4 > len(self.slots):
+            self.refresh()
             self._ranked = np.where(self.slots > 0, self._score_all(), -1)
-        elif len(stale) <= ONE_BY_ONE:
-            for node in stale:
-                self._ranked[node] = self._score_at(node) if self.slots[node] > 0 else -1
-        else:
-            ledger, nodes = self._trial.ledger, np.array(stale)
-            values = self.dynamic(ledger.capacity.take(nodes, axis=1), ledger.used.take(nodes, axis=1))
-            self._ranked[nodes] = np.where(self.slots[nodes] > 0, values + self.static()[nodes], -1)
+        elif stale:
+            self._seen_slots = len(touched)
+            unknown = self._recall(stale) if self._memo_pays() else stale
+            if unknown:
+                self._rate(unknown)
         return self._ranked
+
+    def _memo_pays(self) -> bool:
+        """Nodes of equal capacity come into equal states again and again; in a mixed cluster they do not."""
+        return self._misses < _TRIES or self._misses < 4 * self._hits
+
+    def _recall(self, nodes: list[int]) -> list[int]:
+        """Rates the nodes whose columns are known from elsewhere; returns the others."""
+        assert self._ranked is not None
+        column, static, passes = self._trial.ledger.column, self.static(), self.feasible.passes
+        unknown: list[int] = []
+        for node in nodes:
+            known = self._memo.get(column(node))
+            if known is None:
+                unknown.append(node)
+                continue
+            slots, value = known
+            fits = slots > 0 and passes.item(node)
+            self.slots[node] = slots if fits else 0
+            self._ranked[node] = value + static.item(node) if fits else -1
+        self._misses += len(unknown)
+        self._hits += len(nodes) - len(unknown)
+        return unknown
+
+    def _rate(self, stale: list[int]) -> None:
+        """Slots and scores of some nodes anew."""
+        assert self._ranked is not None
+        ledger, nodes = self._trial.ledger, np.array(stale)
+        capacity, used = ledger.capacity.take(nodes, axis=1), ledger.used.take(nodes, axis=1)
+        slots, values = self._slots_in(capacity - used), self.dynamic(capacity, used)
+        if self._memo_pays():
+            self._memo.update(
+                zip(map(ledger.column, stale), zip(slots.tolist(), values.tolist(), strict=True), strict=True)
+            )
+        slots = slots * self.feasible.passes[nodes]
+        self.slots[nodes] = slots
+        self._ranked[nodes] = np.where(slots > 0, values + self.static()[nodes], -1)
 
     def _score_all(self) -> np.ndarray:
         ledger = self._trial.ledger
@@ -179,13 +212,4 @@ class ClassState:
     def dynamic(self, capacity: np.ndarray, used: np.ndarray) -> np.ndarray:
         """int64[M]: the part that follows usage, for any columns."""
         trial = self._trial
-        return dynamic_scores(self._dynamic, self.pod_class, trial.snapshot.nodes, trial.row, capacity, used)
-
-    def _score_at(self, node: int) -> int:
-        ledger = self._trial.ledger
-        capacity, used = ledger.capacity[:, node], ledger.used[:, node]
-        key = capacity.tobytes() + used.tobytes()
-        value = self._memo.get(key)
-        if value is None:
-            value = self._memo[key] = int(self.dynamic(capacity[:, None], used[:, None])[0])
-        return value + int(self.static()[node])
+        return dynamic_scores(self._dynamic, self.pod_class, trial.layout, capacity, used)

@@ -48,9 +48,8 @@ class Pack:
 def _without(view: View) -> np.ndarray:
     """100 where no accelerator is free."""
     taken = np.ones(view.alloc.shape[1], dtype=bool)
-    for name, row in view.row.items():
-        if is_accelerator(name):
-            taken &= view.alloc[row] <= view.used[row]
+    for row in view.accelerators:
+        taken &= view.alloc[row] <= view.used[row]
     return taken * np.int64(BEST)
 
 
