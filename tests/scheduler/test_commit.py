@@ -8,7 +8,7 @@ from synchronous import GENERIC, Driver, names
 from muster.api.machine import DELETED, Observed
 from muster.api.object import Object
 from muster.scheduler.commit import TRANSITIONS, Happening, Step
-from muster.scheduler.events import Decided
+from muster.scheduler.events import Decided, Pause, Resume
 from muster.testing.builders import gang_manifest, gang_manifests, node_manifest, pod_manifest
 
 
@@ -180,6 +180,19 @@ def test_room_that_comes_free_while_an_attempt_fails_is_not_missed():
     driver.release()
     driver.advance(1)
     assert driver.bound() == {"new"}
+
+
+def test_room_that_comes_free_meanwhile_is_not_missed_though_an_earlier_entry_takes_more_than_came_free():
+    driver = Driver()
+    driver.create(node_manifest("n1", gpus=6), pod_manifest("old", gpus=2, nodeName="n1"))
+    driver.tell(Pause())
+    driver.create(pod_manifest("first", gpus=4, priority=1), pod_manifest("second", gpus=1))
+    driver.hold_decisions()
+    driver.tell(Resume())
+    driver.delete("Pod", "old")
+    driver.release()
+    driver.advance(1)
+    assert driver.bound() == {"first", "second"}
 
 
 def test_an_answer_to_an_older_question_is_ignored():

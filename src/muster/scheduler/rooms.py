@@ -231,14 +231,13 @@ def _better(old: NodeRecord, new: NodeRecord) -> bool:
 
 
 def merged(into: dict[str, Touch], more: dict[str, Touch]) -> None:
-    """Adds later touches to earlier ones."""
+    """Adds touches to those that a decision under way has missed.
+
+    What was free before tells nothing then: the decision itself goes on to take some of it.
+    """
     for node, touch in more.items():
         known = into.get(node)
-        if known is None:
-            into[node] = touch
-        else:
-            before = None if touch.before is None else known.before
-            into[node] = Touch(before, known.static or touch.static)
+        into[node] = Touch(None, static=touch.static or (known is not None and known.static))
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
