@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from muster.sim.life import Life
 
 
@@ -15,3 +17,9 @@ def test_a_seed_replays() -> None:
     two.live()
     assert one.history == two.history
     assert [d.at for d in one.world.decisions] == [d.at for d in two.world.decisions]
+
+
+@pytest.mark.parametrize("once_broken", [1136, 2001, 2152])
+def test_lives_that_once_lost_a_wake_up_go_on(once_broken: int) -> None:
+    """Room freed during a decision, or for a gang of several classes, was overlooked until the safety retry."""
+    Life(once_broken).live()
