@@ -145,7 +145,10 @@ class Life:
             self._do("delete", writes.delete("jobs", SPACE, job["metadata"]["name"], propagation=propagation))
 
     def _add_placed_pod(self) -> None:
-        """A pod that names its node, where there is room for it and nothing is being decided."""
+        """A pod that names its node, where there is room for it and nothing is being decided.
+
+        Everybody hears of it before anything else happens: else the scheduler may rightly give its room away.
+        """
         node = self._any("nodes")
         if node is None or not self.world.at_rest or self.world.machine().cache.assumed:
             return
@@ -154,6 +157,9 @@ class Life:
         state = invariants.read(self.world.server, self.world.now)
         if not invariants.overcommitted(replace(state, pods=(*state.pods, pod))):
             self._create(pod)
+            self.world.faults.rates = CALM
+            self.world.settle()
+            self.world.faults.rates = self.rates
 
     def _add_member(self) -> None:
         if group := self._any("podgroups"):
