@@ -24,8 +24,8 @@ up: $(READY) ## run an embedded cluster on loopback until Ctrl-C
 	$(BIN)/muster up
 
 check: $(READY) ## lint, types, import contracts
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check src tests tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -7,7 +7,6 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synchronous import GENERIC, SECOND, START, Driver, names
 
 from muster.api.gates import FeatureGates
 from muster.api.machine import ADDED, MODIFIED, Listed, Machine, Observed
@@ -17,6 +16,7 @@ from muster.plugins import default_profile
 from muster.scheduler.events import Pause, Resume
 from muster.scheduler.machine import Scheduler
 from muster.testing.builders import gang_manifest, gang_manifests, node_manifest, pod_manifest
+from synchronous import GENERIC, SECOND, START, Driver, names
 
 TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling")
 
