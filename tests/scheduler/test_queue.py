@@ -349,3 +349,11 @@ def test_a_group_made_anew_under_its_name_starts_over_and_keeps_its_age():
     waiting.queue.refresh(key, NOW + MINUTE)
     new = waiting.queue.entries[key]
     assert (new is old, new.uid, new.seen, new.state) == (False, "second", old.seen, State.ACTIVE)
+
+
+def test_siblings_of_one_age_stand_in_the_order_of_their_completion_index():
+    waiting = Waiting()
+    pods = [replace(builders.pod(f"p-{rank}", group="g"), rank=rank) for rank in (10, 2, 1)]
+    waiting.add(*pods, group=builders.group("g", 3))
+    members = waiting.queue.pending(EntryKey(EntryKind.POD_GROUP, Key("default", "g")))
+    assert [pod.rank for pod in members] == [1, 2, 10]

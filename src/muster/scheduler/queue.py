@@ -350,5 +350,6 @@ class Queue:
         return group.priority if group else max(record.priority for record in self.pending(key))
 
 
-def _member_order(record: PodRecord) -> tuple[int, Instant, Key]:
-    return (-record.priority, record.created, record.key)
+def _member_order(record: PodRecord) -> tuple[int, Instant, int, Key]:
+    """Siblings of one age by completion index, so that number 10 does not stand before number 2."""
+    return (-record.priority, record.created, record.rank or 0, record.key)
