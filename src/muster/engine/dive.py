@@ -65,7 +65,7 @@ class _Dive:
                 end = self._end_game(rest, limit)
                 if end is not None or self._drop == 0:
                     return None if end is None else (*done, *(self._whole(f, kinds, classes) for f in end))
-            step = self._step(rest, attempt + len(done))
+            step = self._step(rest, attempt + len(done), limit)
             if step is None:
                 return None
             done.append(self._whole(step, kinds, classes))
@@ -89,7 +89,7 @@ class _Dive:
         self._spent += found.expansions
         return found.fillings if found.outcome is Outcome.FOUND else None
 
-    def _step(self, rest: Problem, turn: int) -> Filling | None:
+    def _step(self, rest: Problem, turn: int, limit: int) -> Filling | None:
         """The cheapest filling, on one of the tightest kinds that the hardest class fits on, that takes it."""
         budget = budget_of(rest, reaches(rest), self._drop)
         if (budget.spare < 0).any():
@@ -103,10 +103,12 @@ class _Dive:
         tightest = [k for k in np.argsort(room, kind="stable").tolist() if rest.allowed[k, hardest]]
         best: tuple[int, Filling] | None = None
         for kind in (tightest[turn % len(tightest) :] + tightest)[:_KINDS_COMPARED]:
+            if self._spent >= limit and best is not None:
+                break
             table: Patterns = fill(rest, kind, budget, hardest, _ROWS)
             self._spent += table.cost
             if len(table.counts):
-                price = prices(rest, budget, table, 977 * turn)
+                price = prices(rest, budget, table.counts, table.waste, turn)
                 row = int(price.argmin())
                 if best is None or int(price[row]) < best[0]:
                     best = (int(price[row]), (kind, table.counts[row]))

@@ -44,15 +44,15 @@ class _State:
     """A node of the search tree: what is still to be placed, and where."""
 
     left: np.ndarray
-    """int64[C]"""
+    """int[C]"""
     copies: np.ndarray
     """int64[T]"""
     spare: np.ndarray
     """int64[L]"""
-    rows: list[np.ndarray]
-    """For each kind, the patterns that were still possible one level up."""
-    children: list[tuple[int, int]] = field(default_factory=list)
-    """(kind, pattern), best last"""
+    rows: np.ndarray
+    """The fillings that were still possible one level up, by kind."""
+    children: list[int] = field(default_factory=list)
+    """Fillings, best last"""
 
 
 class Search:
@@ -64,8 +64,6 @@ class Search:
         self.budget: Budget = budget_of(problem, reaches(problem), drop)
         self.spent = 0
         self._dead: set[bytes] = set()
-        self._tables: list[Patterns] = []
-        self._prices: list[np.ndarray] = []
 
     @property
     def hopeless(self) -> bool:
@@ -74,48 +72,47 @@ class Search:
 
     def prepare(self, limit: int) -> bool:
         """Lists the fillings of every kind. False, and no use to go on: there are too many of them."""
-        if len(self.problem.nodes) > MAX_KINDS:
+        if not 0 < len(self.problem.nodes) <= MAX_KINDS:
             return False
+        tables: list[Patterns] = []
         for kind in range(len(self.problem.nodes)):
             table = fill(self.problem, kind, self.budget)
             self.spent += table.cost
             if not table.complete or self.spent > limit:
                 return False
-            self._tables.append(table)
+            tables.append(table)
+        # One table for all kinds, a filling a row: a state is looked at in a few operations, however many kinds.
+        self._kind = np.repeat(np.arange(len(tables)), [len(table.counts) for table in tables])
+        self._counts = np.concatenate([table.counts for table in tables])
+        self._waste = np.concatenate([table.waste for table in tables])
+        self._takes = np.concatenate([table.takes for table in tables])
         return True
 
     def run(self, limit: int) -> Found:
         """Restarts with another order of the children and a longer leash, until found, proven or spent."""
         leash, attempt = _FIRST_LEASH, 0
         while self.spent < limit:
-            self._set_prices(attempt)
+            self._price = prices(self.problem, self.budget, self._counts, self._waste, attempt)
             stop = min(limit, self.spent + leash)
-            fillings = self._descend(stop)
-            if fillings is not None:
+            rows = self._descend(stop)
+            if rows is not None:
+                fillings = tuple((int(self._kind[row]), self._counts[row].astype(np.int64)) for row in rows)
                 return Found(Outcome.FOUND, self.spent, fillings)
             if self.spent < stop:
                 return Found(Outcome.IMPOSSIBLE, self.spent)
             leash, attempt = leash * 2, attempt + 1
         return Found(Outcome.STOPPED, self.spent)
 
-    def _set_prices(self, attempt: int) -> None:
-        self._prices = [
-            prices(self.problem, self.budget, table, attempt * 977 + kind) for kind, table in enumerate(self._tables)
-        ]
-
-    def _root(self) -> _State:
-        rows = [np.arange(len(table.counts)) for table in self._tables]
-        return _State(self.problem.counts.copy(), self.problem.copies, self.budget.spare.copy(), rows)
-
-    def _descend(self, stop: int) -> tuple[Filling, ...] | None:
+    def _descend(self, stop: int) -> list[int] | None:
         """Depth first; None when all is tried (`spent < stop`) or the leash ends."""
-        root = self._root()
-        if int(root.left.sum()) <= self.drop:
-            return ()
+        left = self.problem.counts.astype(self._counts.dtype)
+        root = _State(left, self.problem.copies, self.budget.spare, np.arange(len(self._kind)))
+        if int(left.sum()) <= self.drop:
+            return []
         if not self._expand(root):
             return None
         stack = [root]
-        path: list[Filling] = []
+        path: list[int] = []
         while stack:
             state = stack[-1]
             if not state.children:
@@ -123,85 +120,74 @@ class Search:
                 stack.pop()
                 del path[-1:]
                 continue
-            kind, row = state.children.pop()
-            filling = (kind, self._tables[kind].counts[row])
-            child = self._apply(state, kind, row)
+            row = state.children.pop()
+            child = self._apply(state, row)
             if int(child.left.sum()) <= self.drop:
-                return (*path, filling)
+                return [*path, row]
             if _key(child) in self._dead:
                 continue
             if self.spent >= stop:
                 return None
             if self._expand(child):
                 stack.append(child)
-                path.append(filling)
+                path.append(row)
             else:
                 self._dead.add(_key(child))
         return None
 
-    def _apply(self, state: _State, kind: int, row: int) -> _State:
-        table = self._tables[kind]
+    def _apply(self, state: _State, row: int) -> _State:
         copies = state.copies.copy()
-        copies[kind] -= 1
-        return _State(state.left - table.counts[row], copies, state.spare - table.waste[row], state.rows)
+        copies[self._kind[row]] -= 1
+        return _State(state.left - self._counts[row], copies, state.spare - self._waste[row], state.rows)
 
     def _expand(self, state: _State) -> bool:
         """Finds the children of a state: the decision with the fewest ways out. False: it is a dead end."""
-        kinds = np.flatnonzero(state.copies).tolist()
-        state.rows = list(state.rows)
-        full: dict[int, np.ndarray] = {}
-        most = np.zeros(len(state.left), dtype=np.int64)
-        ways = np.zeros(len(state.left), dtype=np.int64)
-        cells = 0
-        for kind in kinds:
-            table, rows = self._tables[kind], state.rows[kind]
-            cells += len(rows) * (len(state.left) + 8 * len(state.spare))
-            counts = table.counts[rows]
-            possible = (counts <= state.left).all(axis=1) & (table.waste[rows] <= state.spare).all(axis=1)
-            rows, counts = rows[possible], counts[possible]
-            if not len(rows):
-                kinds = []
-                break
-            state.rows[kind] = rows
-            maximal = ~(table.takes[rows] & (counts < state.left)).any(axis=1)
-            full[kind] = rows[maximal]
-            most += counts.max(axis=0).astype(np.int64) * state.copies[kind]
-            ways += np.count_nonzero(counts[maximal], axis=0)
-        self.spent += 1 + cells // CELLS_PER_EXPANSION
-        if not kinds or int(np.maximum(state.left - most, 0).sum()) > self.drop:
+        rows = state.rows
+        self.spent += 1 + len(rows) * (len(state.left) + 8 * len(state.spare)) // CELLS_PER_EXPANSION
+        counts = self._counts[rows]
+        possible = (counts <= state.left).all(axis=1) & (self._waste[rows] <= state.spare).all(axis=1)
+        possible &= state.copies[self._kind[rows]] > 0
+        state.rows = rows = rows[possible]
+        counts, kind = counts[possible], self._kind[rows]
+        ways = np.bincount(kind, minlength=len(state.copies))
+        if ((ways == 0) & (state.copies > 0)).any():
+            return False  # A node that cannot be filled without wasting too much.
+        starts = np.flatnonzero(np.diff(kind, prepend=-1))
+        most = (np.maximum.reduceat(counts, starts, axis=0) * state.copies[kind[starts], None]).sum(axis=0)
+        if int(np.maximum(state.left - most, 0).sum()) > self.drop:
             return False
-        state.children = self._children(state, kinds, full, ways)
+        full = rows[~(self._takes[rows] & (counts < state.left)).any(axis=1)]
+        state.children = self._children(state, full)
         return bool(state.children)
 
-    def _children(
-        self, state: _State, kinds: list[int], full: dict[int, np.ndarray], ways: np.ndarray
-    ) -> list[tuple[int, int]]:
+    def _children(self, state: _State, full: np.ndarray) -> list[int]:
         """All fillings of one kind; or, if nothing may be dropped and they are fewer, all that take one class."""
-        kind = min(kinds, key=lambda k: (len(full[k]), k))
-        pairs = [(kind, row) for row in full[kind].tolist()]
-        waiting = np.flatnonzero(state.left)
+        kinds = np.flatnonzero(state.copies)
+        ways = np.bincount(self._kind[full], minlength=len(state.copies))[kinds]
+        chosen = self._kind[full] == kinds[ways.argmin()]
         if self.drop == 0:
-            cls = int(waiting[ways[waiting].argmin()])
-            if int(ways[cls]) < len(pairs):
-                taking = ((k, full[k][self._tables[k].counts[full[k], cls] > 0]) for k in kinds)
-                pairs = [(k, row) for k, rows in taking for row in rows.tolist()]
-        pairs.sort(key=lambda pair: (-int(self._prices[pair[0]][pair[1]]), -pair[0], -pair[1]))
-        return pairs
+            taking = self._counts[full] > 0
+            waiting = np.flatnonzero(state.left)
+            ways_of_class = np.count_nonzero(taking[:, waiting], axis=0)
+            if int(ways_of_class.min()) < int(ways.min()):
+                chosen = taking[:, waiting[ways_of_class.argmin()]]
+        rows = full[chosen]
+        order: list[int] = rows[np.lexsort((-rows, -self._price[rows]))].tolist()
+        return order
 
 
 def _key(state: _State) -> bytes:
     return state.left.tobytes() + state.copies.tobytes()
 
 
-def prices(problem: Problem, budget: Budget, table: Patterns, attempt: int) -> np.ndarray:
-    """int64[P]: the cheapest filling is tried first. Attempts weigh waste against large pods differently."""
+def prices(problem: Problem, budget: Budget, counts: np.ndarray, waste: np.ndarray, turn: int) -> np.ndarray:
+    """int64[P]: the cheapest filling is tried first. Turns weigh waste against large pods differently."""
     share = np.maximum(budget.spare, 0) + 1 + np.maximum(budget.spare, 0) // 8
-    waste = (table.waste * 1000 // share).sum(axis=1)
+    wasted = (waste * 1000 // share).sum(axis=1)
     size = (problem.amounts * 10_000 // np.maximum(problem.free.max(axis=0, initial=1), 1)).sum(axis=1)
-    large = table.counts.astype(np.int64) @ (size * size // 10_000)
-    turn = attempt // 977
-    price: np.ndarray = (waste, -large, waste * 4 - large)[turn % 3]
+    large = counts.astype(np.int64) @ (size * size // 10_000)
+    price: np.ndarray = (wasted, -large, wasted * 4 - large)[turn % 3]
     if turn < 3 or not len(price):
         return price
-    noise = (np.arange(len(price), dtype=np.int64) * 2_654_435_761 + attempt * 40_503) % 1_000_003
+    noise = (np.arange(len(price), dtype=np.int64) * 2_654_435_761 + turn * 39_573_491) % 1_000_003
     return price + noise * (int(np.ptp(price)) // 4 + 1) // 1_000_003
