@@ -135,6 +135,19 @@ def verdict(diagnosis: Diagnosis) -> str:
     return head + _nearest(diagnosis.shortfall) + _remedies(diagnosis.remedies) + "."
 
 
+def fits_now(diagnosis: Diagnosis) -> str:
+    """Of an entry that would be placed if it were decided now, wholly or in part."""
+    subject = f"{diagnosis.entry.kind.value} {diagnosis.entry.key}"
+    if diagnosis.entry.kind is EntryKind.POD:
+        return f"{subject} fits now, and waits for its next attempt."
+    fitting, members = diagnosis.placed, _count(diagnosis.pending, "pending member")
+    return f"{subject} waits for its next attempt: {fitting} of its {members} {_fit(fitting)} now."
+
+
+def _fit(number: int) -> str:
+    return "fits" if number == 1 else "fit"
+
+
 def _why(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict is Verdict.WAITING:
         return " and ".join(hold_message(diagnosis, rejection) for rejection in diagnosis.rejections)

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from aiohttp import web
 
 from muster.runtime.wiring import Cluster
 from muster.views.cluster import cluster as cluster_view
-from muster.views.queue import queue
-from muster.views.why import why
+from muster.views.inquiry import inquire
+from muster.views.queue import rows
+from muster.views.why import ask
 
 PREFIX = "/muster/v1"
 KINDS = ("PodGroup", "Pod")
 
 
 def routes(living: Callable[[], Cluster]) -> list[web.RouteDef]:
-    """GET why/{kind}/{namespace}/{name}, queue and cluster. `living`: the cluster to speak of."""
+    """GET why/{kind}/{namespace}/{name}, queue and cluster. `living`: the cluster to speak of.
+
+    What would be decided now is worked out on a thread, so that the API never waits for it.
+    """
 
     async def get_why(request: web.Request) -> web.Response:
         kind = request.match_info["kind"]
         if kind not in KINDS:
             return _missing(f"nothing is known about kind {kind!r}; known kinds: {', '.join(KINDS)}")
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        found = why(living().scheduler, namespace, name, kind)
-        return web.json_response(found) if found else _missing(f"{kind} {namespace}/{name} waits for nothing")
+        asked = ask(living().scheduler, living().profile, namespace, name, kind)
+        if asked is None:
+            return _missing(f"{kind} {namespace}/{name} waits for nothing")
+        return web.json_response(await asyncio.to_thread(asked.answer))
 
     async def get_queue(_: web.Request) -> web.Response:
-        return web.json_response({"waiting": queue(living().scheduler)})
+        inquiry = inquire(living().scheduler, living().profile)
+        return web.json_response({"waiting": await asyncio.to_thread(rows, inquiry)})
 
     async def get_cluster(_: web.Request) -> web.Response:
         return web.json_response(cluster_view(living().scheduler))

@@ -54,6 +54,7 @@ class Cluster:
     loop: Loop
     worker: Worker
     log: Log
+    profile: Profile
     scheduler_station: Station
     hollow_station: Station
 
@@ -96,4 +97,4 @@ def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay)
     stations = {name: loop.add(name, make) for name, make in around.items()}
     scheduler = loop.add("scheduler", partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels))
-    return Cluster(server, local, loop, worker, log, scheduler, stations["hollow"])
+    return Cluster(server, local, loop, worker, log, setup.profile, scheduler, stations["hollow"])

@@ -1,44 +1,65 @@
-"""Why one entry waits, as plain data: for `muster explain`, the queue view and the page."""
+"""Why one entry waits, as plain data: for `muster explain` and the queue view. It speaks of now (see `inquiry`)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from muster.engine.profile import Profile
 from muster.model import wording
-from muster.model.diagnosis import Diagnosis, Reason, Rejection
+from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
 from muster.model.keys import Key
-from muster.model.records import EntryKey, EntryKind
+from muster.model.records import EntryKey, EntryKind, PodClass
 from muster.scheduler.commit import owner
 from muster.scheduler.machine import Scheduler
+from muster.views.inquiry import Inquiry, inquire
 
 Row = dict[str, Any]
 
 
-def why(scheduler: Scheduler, namespace: str, name: str, kind: str) -> Row | None:
-    """The record of a `PodGroup` or `Pod`; None: it waits for nothing, being unknown, bound or about to be decided.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Why one entry waits; `pod`: the member that was asked about."""
 
-    A member of a group answers with its group's record, and its own sentence under `pod`.
+    entry: EntryKey
+    inquiry: Inquiry
+    pod: Key | None = None
+
+    def answer(self) -> Row:
+        """The record as of now. Pure, and may take as long as a decision."""
+        diagnosis = self.inquiry.answer()[self.entry]
+        found = row(diagnosis, self.inquiry)
+        if self.pod is not None:
+            found["pod"] = {"name": self.pod.name, "sentence": _pod_sentence(diagnosis, self.pod)}
+        return found
+
+
+def ask(scheduler: Scheduler, profile: Profile, namespace: str, name: str, kind: str) -> Question | None:
+    """The question about a `PodGroup` or `Pod`; None: it waits for nothing: unknown, bound or about to be decided.
+
+    A member of a group is answered with its group's record, and its own sentence under `pod`. Must be called on the
+    scheduler's own thread.
     """
     key = Key(namespace, name)
-    if kind == EntryKind.POD_GROUP.value:
-        return row_of(scheduler, EntryKey(EntryKind.POD_GROUP, key))
-    record = scheduler.cache.pods.get(key)
-    if record is None or record.node is not None:
+    entry = EntryKey(EntryKind.POD_GROUP, key)
+    if kind == EntryKind.POD.value:
+        record = scheduler.cache.pods.get(key)
+        if record is None or record.node is not None:
+            return None
+        entry = owner(record)
+    if entry not in scheduler.diagnoses:
         return None
-    entry = owner(record)
-    found = row_of(scheduler, entry)
-    if found is not None and entry.kind is EntryKind.POD_GROUP:
-        found["pod"] = {"name": name, "sentence": wording.pod_message(scheduler.diagnoses[entry], key)}
-    return found
+    member = kind == EntryKind.POD.value and entry.kind is EntryKind.POD_GROUP
+    return Question(entry, inquire(scheduler, profile, [entry]), key if member else None)
 
 
-def row_of(scheduler: Scheduler, key: EntryKey) -> Row | None:
-    """The record of one entry; None if it does not wait."""
-    diagnosis = scheduler.diagnoses.get(key)
-    return row(diagnosis) if diagnosis is not None else None
+def why(scheduler: Scheduler, profile: Profile, namespace: str, name: str, kind: str) -> Row | None:
+    """`ask` and its answer in one."""
+    asked = ask(scheduler, profile, namespace, name, kind)
+    return asked.answer() if asked is not None else None
 
 
-def row(diagnosis: Diagnosis) -> Row:
+def row(diagnosis: Diagnosis, inquiry: Inquiry) -> Row:
     """A diagnosis as JSON-able data, with its sentences."""
     shortfall = diagnosis.shortfall
     return {
@@ -46,13 +67,13 @@ def row(diagnosis: Diagnosis) -> Row:
         "namespace": diagnosis.entry.key.namespace,
         "name": diagnosis.entry.key.name,
         "verdict": diagnosis.verdict.value,
-        "sentence": wording.verdict(diagnosis),
+        "sentence": wording.fits_now(diagnosis) if _fits(diagnosis) else wording.verdict(diagnosis),
         "minCount": diagnosis.min_count,
         "running": diagnosis.running,
         "succeeded": diagnosis.succeeded,
         "pending": diagnosis.pending,
         "placed": diagnosis.placed,
-        "reasons": [_reason(diagnosis, rejection) for rejection in diagnosis.rejections],
+        "reasons": [_reason(diagnosis, rejection, inquiry) for rejection in diagnosis.rejections],
         "shortfall": None
         if shortfall is None
         else {"resource": shortfall.resource, "lacking": shortfall.lacking, "where": shortfall.where},
@@ -62,12 +83,23 @@ def row(diagnosis: Diagnosis) -> Row:
     }
 
 
-def _reason(diagnosis: Diagnosis, rejection: Rejection) -> Row:
+def _fits(diagnosis: Diagnosis) -> bool:
+    """Whether a decision now would place something of it."""
+    return diagnosis.verdict is Verdict.SCHEDULED and diagnosis.placed > 0
+
+
+def _pod_sentence(diagnosis: Diagnosis, pod: Key) -> str:
+    if _fits(diagnosis) and pod not in diagnosis.pods:
+        return "fits now, and waits for the next attempt of its group"
+    return wording.pod_message(diagnosis, pod)
+
+
+def _reason(diagnosis: Diagnosis, rejection: Rejection, inquiry: Inquiry) -> Row:
     return {
         "reason": rejection.reason.name,
         "nodes": rejection.nodes,
         "detail": rejection.detail,
-        "sentence": _sentence(diagnosis, rejection),
+        "sentence": _sentence(diagnosis, rejection) + _more(diagnosis, rejection, inquiry),
     }
 
 
@@ -77,3 +109,23 @@ def _sentence(diagnosis: Diagnosis, rejection: Rejection) -> str:
     if rejection.reason < Reason.GATED:
         return f"{rejection.nodes} {wording.node_reason(rejection)}"
     return wording.group_message(diagnosis)
+
+
+def _more(diagnosis: Diagnosis, rejection: Rejection, inquiry: Inquiry) -> str:
+    """What only the entry itself can tell of a reason: which pod disagrees, which label no node has."""
+    head = next((head for head in inquiry.heads if head.key == diagnosis.entry), None)
+    if head is None:
+        return ""
+    if rejection.reason is Reason.PRIORITY_MISMATCH and head.group is not None:
+        odd = next((pod for pod in (*head.pods, *head.bound) if pod.priority != head.priority), None)
+        return f": pod {odd.key.name} has {odd.priority}, the group {head.priority}" if odd else ""
+    if rejection.reason is Reason.NODE_SELECTOR:
+        unknown = dict.fromkeys(label for pod in head.pods for label in _unknown_labels(pod.cls, inquiry))
+        return f": no node has the label {', '.join(unknown)}" if unknown else ""
+    return ""
+
+
+def _unknown_labels(cls: PodClass, inquiry: Inquiry) -> list[str]:
+    """What its node selector asks for and no node has."""
+    nodes = inquiry.snapshot.nodes
+    return [f"{key}={value}" for key, value in cls.node_selector if value not in nodes.label(key).code]

@@ -140,7 +140,7 @@ def _group(stage: Stage) -> str:
 
 def _sentence(stage: Stage, group: str) -> str:
     """Why the group waits; "" while nothing is known."""
-    found = why(stage.cluster.scheduler, "default", group, "PodGroup")
+    found = why(stage.cluster.scheduler, stage.cluster.profile, "default", group, "PodGroup")
     return str(found["sentence"]) if found else ""
 
 
@@ -152,7 +152,7 @@ def closing(stage: Stage) -> str:
         (rack, f"{count[GPU]}/{capacity}", *(str(count[part] or "") for part in parts))
         for rack, count in stage.per_rack().items()
     ]
-    waiting = [f"  {entry['sentence']}" for entry in queue(stage.cluster.scheduler)]
+    waiting = [f"  {entry['sentence']}" for entry in queue(stage.cluster.scheduler, stage.cluster.profile)]
     return "\n".join(
         [
             "",
