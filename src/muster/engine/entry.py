@@ -40,7 +40,7 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
     if not len(trial.snapshot.nodes):
         return Decided(nothing, no_nodes(entry, revision))
     start = trial.ledger.checkpoint()
-    if len(entry.pods) == 1 and (bind := _place_one(trial, entry.pods[0])) is not None:
+    if len(entry.pods) == 1 == entry.needed and (bind := _place_one(trial, entry.pods[0])) is not None:
         node = trial.snapshot.nodes.index[bind.node]
         return Decided(Plan(revision, (bind,), _generations(trial, (node,))), scheduled(entry, revision))
     members = members_by_class(trial, entry.pods)

@@ -1,0 +1,129 @@
+"""Diagnoses: the right counts, the nearest node, and remedies that are enough."""
+
+from dataclasses import replace
+
+from muster.engine.decide import decide
+from muster.model.diagnosis import Cure, Reason, Rejection, Remedy, Shortfall, Verdict
+from muster.model.keys import Key
+from muster.plugins import default_profile
+from muster.testing import builders
+
+PROFILE = default_profile()
+
+
+def diagnosis(nodes, entry, bound=(), **fields):
+    return decide(builders.snapshot(nodes, bound, **fields), [entry], PROFILE, now=0).diagnoses[0]
+
+
+def gang(needed, *pods):
+    return builders.entry(*pods, group=builders.group("g", needed))
+
+
+def thirty_of_thirty_three():
+    label = {"accelerator": "big"}
+    nodes = [
+        *builders.nodes("wrong", 30, gpus=1),
+        *builders.nodes("full", 12, gpus=1, labels=label),
+        *builders.nodes("broken", 5, gpus=1, labels=label, taints=[builders.taint("broken")]),
+        *builders.nodes("good", 30, gpus=1, labels=label),
+    ]
+    fillers = [builders.pod(f"f{i}", gpus=1, node=f"full{i}") for i in range(1, 13)]
+    return nodes, fillers, gang(33, *builders.pods("g", 33, gpus=1, selector=label))
+
+
+def test_the_most_that_fit_together_is_said_and_who_had_a_node():
+    nodes, fillers, entry = thirty_of_thirty_three()
+    found = diagnosis(nodes, entry, fillers)
+    assert (found.verdict, found.placed, found.pending, found.min_count) == (Verdict.UNSCHEDULABLE, 30, 33, 33)
+    lucky = [key for key, verdict in found.pods.items() if not verdict.rejections]
+    assert len(lucky) == 30 and len(found.pods) == 33
+
+
+def test_every_node_is_counted_under_why_it_was_of_no_use():
+    nodes, fillers, entry = thirty_of_thirty_three()
+    gpu = builders.GPU
+    assert set(diagnosis(nodes, entry, fillers).rejections) == {
+        Rejection(Reason.NODE_SELECTOR, 30),
+        Rejection(Reason.NODE_TAINTED, 5, "broken:NoSchedule"),
+        Rejection(Reason.INSUFFICIENT, 12, gpu),
+        Rejection(Reason.TAKEN_BY_MEMBERS, 30, gpu),
+    }
+
+
+def test_alike_members_share_one_verdict():
+    nodes, fillers, entry = thirty_of_thirty_three()
+    assert len({id(verdict) for verdict in diagnosis(nodes, entry, fillers).pods.values()}) == 2
+
+
+def test_remedies_are_those_that_are_enough_by_themselves():
+    nodes, fillers, entry = thirty_of_thirty_three()
+    remedies = diagnosis(nodes, entry, fillers).remedies
+    assert remedies[0] == Remedy("tolerate", 3, "broken:NoSchedule")
+    assert Remedy("lower-min-count", 30) in remedies
+    assert Remedy("free", 3, builders.GPU) in remedies
+    assert [remedy.action for remedy in remedies][-1] == "add-nodes"
+
+
+def test_a_remedy_that_opens_too_little_is_not_offered():
+    nodes, fillers, _ = thirty_of_thirty_three()
+    entry = gang(36, *builders.pods("g", 36, gpus=1, selector={"accelerator": "big"}))
+    assert "tolerate" not in {remedy.action for remedy in diagnosis(nodes, entry, fillers).remedies}
+
+
+def test_uncordoning_is_offered_with_the_number_of_nodes():
+    nodes = builders.nodes("n", 4, gpus=2, unschedulable=True)
+    found = diagnosis(nodes, gang(3, *builders.pods("p", 3, gpus=1)))
+    assert found.remedies[0] == Remedy("uncordon", 2)
+    assert found.rejections == (Rejection(Reason.NODE_UNSCHEDULABLE, 4),)
+
+
+def test_a_node_short_of_two_resources_counts_under_both():
+    found = diagnosis([builders.node("n", cpu=1000, memory=5)], builders.entry(builders.pod("p", cpu=2000, memory=9)))
+    assert set(found.rejections) == {
+        Rejection(Reason.INSUFFICIENT, 1, "cpu"),
+        Rejection(Reason.INSUFFICIENT, 1, "memory"),
+    }
+
+
+def test_a_node_without_the_port_counts_once_and_not_under_resources():
+    taken = builders.pod("b", node="n", ports=[80, 81])
+    found = diagnosis([builders.node("n")], builders.entry(builders.pod("p", ports=[80, 81], gpus=1)), [taken])
+    assert [(r.reason, r.nodes) for r in found.rejections] == [(Reason.HOST_PORTS, 1)]
+    assert Cure.PORT_FREED in found.wakes_on
+
+
+def test_the_shortfall_is_that_of_the_nearest_node():
+    nodes = [builders.node("far", cpu=1000), builders.node("near", cpu=3500)]
+    assert diagnosis(nodes, builders.entry(builders.pod("p", cpu=4000))).shortfall == Shortfall("cpu", 500, "near")
+
+
+def test_with_several_missing_the_shortfall_is_what_they_ask_for_together():
+    found = diagnosis(builders.nodes("n", 2, gpus=4), gang(12, *builders.pods("p", 12, gpus=1)))
+    assert found.shortfall == Shortfall(builders.GPU, 4)
+
+
+def test_leftovers_of_a_success_have_reasons_but_need_no_remedy():
+    found = diagnosis([builders.node("n", gpus=2)], gang(1, *builders.pods("p", 3, gpus=1)))
+    assert found.verdict is Verdict.SCHEDULED
+    assert set(found.pods) == {Key("default", "p3")}
+    assert found.rejections == (Rejection(Reason.TAKEN_BY_MEMBERS, 1, builders.GPU),)
+    assert not found.remedies
+
+
+def test_an_empty_cluster_has_a_reason_of_its_own():
+    found = diagnosis([], builders.entry(builders.pod("p")))
+    assert (found.verdict, found.rejections[0].reason, found.nodes) == (Verdict.UNSCHEDULABLE, Reason.NO_NODES, 0)
+    assert found.wakes_on == {Cure.NODE_ADDED}
+
+
+def test_a_class_that_fits_nowhere_is_a_proof():
+    found = diagnosis(builders.nodes("n", 3, gpus=8), gang(2, builders.pod("a", gpus=1), builders.pod("b", gpus=9)))
+    assert found.proven and found.placed == 1
+    assert not found.pods[Key("default", "a")].rejections
+    assert found.pods[Key("default", "b")].rejections == (Rejection(Reason.INSUFFICIENT, 3, builders.GPU),)
+
+
+def test_the_first_unplaced_member_speaks_for_the_group():
+    members = [replace(builders.pod("old", cpu=999_000), created=1), builders.pod("young", gpus=9)]
+    found = diagnosis([builders.node("n", gpus=8)], gang(2, *members))
+    assert found.rejections == (Rejection(Reason.INSUFFICIENT, 1, "cpu"),)
