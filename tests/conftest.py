@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines that run this are slow and shared: how long an example takes says nothing about the code.
+settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("muster")
 
 SEEDS = 2_000
 QUICK = SEEDS // 50
