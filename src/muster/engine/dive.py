@@ -14,6 +14,7 @@ SMALL = 28
 """So many classes or fewer are left: all fillings of all kinds can be listed."""
 _ROWS = 2_048
 _KINDS_COMPARED = 3
+_KINDS_PER_EXPANSION = 256
 _ENDGAME = 4
 """An end game may spend one in so many of the expansions that are left."""
 
@@ -57,6 +58,7 @@ class _Dive:
         done: list[Filling] = []
         while self._spent < limit:
             rest, kinds, classes = _shrunk(rest, kinds, classes)
+            self._spent += len(rest.nodes) // _KINDS_PER_EXPANSION
             if int(rest.counts.sum()) <= self._drop:
                 return tuple(done)
             if not len(rest.nodes):
