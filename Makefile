@@ -20,8 +20,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## place a 1,024-accelerator training job on a simulated cluster
 	$(BIN)/muster demo
 
-up: $(READY) ## run an embedded cluster on loopback until Ctrl-C
-	$(BIN)/muster up
+up: $(READY) ## run an embedded cluster on loopback until Ctrl-C; options in ARGS="..."
+	$(BIN)/muster up $(ARGS)
 
 check: $(READY) ## lint, types, import contracts
 	$(BIN)/ruff check --no-cache .

@@ -56,3 +56,20 @@ def test_a_gate_without_those_it_needs_is_refused_with_what_to_add() -> None:
         FeatureGates.parse("CompositePodGroup=true")
     with pytest.raises(ValueError, match="needs GenericWorkload"):
         FeatureGates.of(*WORKLOAD_AWARE).changed({"GenericWorkload": False})
+
+
+def test_a_gate_that_others_need_comes_with_all_that_must_go_off_with_it() -> None:
+    on = FeatureGates.of(*WORKLOAD_AWARE)
+    with pytest.raises(ValueError, match="switch off what needs it: add ") as refused:
+        on.changed({"TopologyAwareWorkloadScheduling": False})
+    assert str(refused.value).endswith("needs it: add CompositePodGroup=false")
+    with pytest.raises(ValueError, match="switch off what needs it: add ") as refused:
+        FeatureGates.parse("GenericWorkload=false", on)
+    offered = str(refused.value).rpartition("add ")[2]
+    off = FeatureGates.parse(f"GenericWorkload=false,{offered}", on)
+    assert not any(off.enabled(name) for name in WORKLOAD_AWARE)
+
+
+def test_a_gate_that_is_given_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="GenericWorkload is given twice"):
+        FeatureGates.parse("GenericWorkload=true,GenericWorkload=false")

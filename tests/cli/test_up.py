@@ -17,10 +17,11 @@ import msgspec
 import pytest
 import yaml
 
+from muster.api.gates import FeatureGates
 from muster.cli.app import run
-from muster.cli.client import Client
+from muster.cli.client import DEFAULT_SERVER, Client
 from muster.cli.failure import USAGE
-from muster.cli.up import kubeconfig
+from muster.cli.up import kubeconfig, welcome
 
 SMALL = ("--zones", "1", "--racks", "1", "--nodes", "2")
 
@@ -80,10 +81,26 @@ def test_it_writes_a_kubeconfig_that_names_it(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     with up(*SMALL, "--kubeconfig", str(file)) as (process, url):
         assert process.stdout is not None
-        while "export KUBECONFIG" not in process.stdout.readline():
-            pass
+        while (line := process.stdout.readline()).strip() != f"export KUBECONFIG={file}":
+            assert line, "the banner has ended"
         assert yaml.safe_load(file.read_text()) == yaml.safe_load(kubeconfig(url))
         assert yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"] == url
+
+
+def test_it_overwrites_a_kubeconfig_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig("http://127.0.0.1:1"))
+    with up(*SMALL, "--kubeconfig", str(file)) as (process, url):
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert url in file.read_text()
+
+
+def test_a_hint_names_the_server_only_where_the_port_is_not_the_usual_one() -> None:
+    gates = FeatureGates()
+    assert "export MUSTER_SERVER=http://127.0.0.1:9" in welcome("http://127.0.0.1:9", 1, gates)
+    assert "MUSTER_SERVER" not in welcome(DEFAULT_SERVER, 1, gates)
+    assert welcome(DEFAULT_SERVER, 1, gates).endswith("feature gates: none")
 
 
 def test_nodes_come_from_a_fleet_file() -> None:

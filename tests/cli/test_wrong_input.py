@@ -38,7 +38,9 @@ LINES = (
     Line("up --racks -1", USAGE, ["racks", "1"]),
     Line("up --nodes 0", USAGE, ["nodes", "1"]),
     Line("up --gpus -1", USAGE, ["gpus", "0"]),
-    Line("up --fleet gone.yaml", FAILED, ["gone.yaml", "no such file"]),
+    Line("up --fleet gone.yaml", USAGE, ["--fleet", "gone.yaml", "no such file"]),
+    Line("up --fleet typo.yaml", USAGE, ["--fleet", "typo.yaml:5", 'unknown field "spec.unscheduleable"']),
+    Line("up --fleet twice.yaml", USAGE, ["--fleet", "twice.yaml:5", '"n1" already exists']),
     Line("up --fleet pod.yaml", USAGE, ["--fleet", "pod.yaml:1", "kind", "nodes only"]),
     Line("up --fleet pod.yaml --zones 2", USAGE, ["--fleet", "not both"]),
     Line("up --feature-gates GangScheduling=true", USAGE, ["--feature-gates", "GangScheduling", "GenericWorkload"]),
@@ -46,8 +48,13 @@ LINES = (
     Line("up --feature-gates GenericWorkload", USAGE, ["--feature-gates", "NAME=true"]),
     Line("up --feature-gates GenericWorkload=maybe", USAGE, ["--feature-gates", "NAME=true"]),
     Line("up --feature-gates GenericWorkload=false", USAGE, ["--feature-gates", "needs GenericWorkload"]),
+    Line("up --feature-gates GenericWorkload=false", USAGE, ["switch off", "CompositePodGroup=false"]),
+    Line("up --feature-gates WorkloadWithJob=true,WorkloadWithJob=false", USAGE, ["WorkloadWithJob", "keep one"]),
     Line("up --feature-gates DRAAdminAccess=false", USAGE, ["--feature-gates", "DRAAdminAccess", "locked"]),
     Line("up --profile gone.yaml", USAGE, ["--profile", "gone.yaml", "no such file"]),
+    Line("up --kubeconfig pod.yaml", USAGE, ["--kubeconfig", "pod.yaml", "name a new file"]),
+    Line("up --kubeconfig empty.d", USAGE, ["--kubeconfig", "empty.d", "name a new file"]),
+    Line("up --kubeconfig gone/config", USAGE, ["--kubeconfig", "gone/config", "no directory gone"]),
     Line("apply", USAGE, ["-f", "manifest file"]),
     Line("apply -f gone.yaml", FAILED, ["gone.yaml", "no such file"]),
     Line("apply -f empty.d", FAILED, ["empty.d", ".yaml"]),
@@ -83,6 +90,7 @@ LINES = (
 
 GROUP = "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
 GOOD = "spec: {containers: [{name: c, image: i}]}"
 JOB = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n"
 TEMPLATE = "template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}"
@@ -186,6 +194,8 @@ def folder(served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> P
     monkeypatch.setattr("muster.cli.up.serve", _nothing_to_serve)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pod.yaml").write_text(POD + GOOD)
+    (tmp_path / "typo.yaml").write_text(f"{NODE}---\n{NODE.replace('n1', 'n2')}spec: {{unscheduleable: true}}\n")
+    (tmp_path / "twice.yaml").write_text(f"{NODE}---\n{NODE}")
     (tmp_path / "empty.d").mkdir()
     (tmp_path / "case.d").mkdir()
     cases = Path(__file__).parents[2] / "conformance" / "cases"

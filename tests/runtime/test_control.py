@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -147,3 +148,15 @@ def test_what_cannot_be_set_up_is_refused() -> None:
             await control.reset({"gates": {"GangScheduling": True}})
 
     held(story)
+
+
+def test_the_log_names_each_entry_and_what_came_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(control: Control) -> None:
+        create(control, node_manifest("n1"), pod_manifest("p1"), pod_manifest("p2", gpus=1))
+        await control.settle({})
+
+    with caplog.at_level(logging.DEBUG, "muster"):
+        held(story)
+    assert "placed entry=Pod/default/p1 pods=1 nodes=1" in caplog.messages
+    refusals = [message for message in caplog.messages if message.startswith("not placed entry=Pod/default/p2 why=")]
+    assert len(refusals) == 1 and "1 Insufficient nvidia.com/gpu" in refusals[0]

@@ -99,11 +99,12 @@ class FeatureGates:
     on: frozenset[str] = _DEFAULT_ON
 
     def __post_init__(self) -> None:
-        for name in sorted(self.on):
-            lacking = [need for need in _known(name).needs if need not in self.on]
-            if lacking:
-                fix = ",".join(f"{need}=true" for need in lacking)
-                raise ValueError(f"feature gate {name} needs {' and '.join(lacking)}: add {fix}")
+        lacking = {name: _lacking(name, self.on) for name in sorted(self.on) if _lacking(name, self.on)}
+        if lacking:
+            needs = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
+            wanted = dict.fromkeys(need for missing in lacking.values() for need in missing)
+            add, leave = _values(wanted, True), _values(_without_support(self.on), False)
+            raise ValueError(f"feature gate {needs}: add {add}, or switch off what needs it: add {leave}")
 
     @classmethod
     def of(cls, *names: str) -> FeatureGates:
@@ -119,9 +120,15 @@ class FeatureGates:
         """Reads `A=true,B=false` as changes of `base` (the defaults).
 
         Raises:
-            ValueError: no `name=bool`, an unknown or removed name, a locked gate, or a gate on without one it needs.
+            ValueError: no `name=bool`, a name that is unknown, removed or given twice, a locked gate, or a gate on
+                without one it needs.
         """
-        return (base or cls()).changed(dict(_pairs(text)))
+        values: dict[str, bool] = {}
+        for name, value in _pairs(text):
+            if name in values:
+                raise ValueError(f"feature gate {name} is given twice; keep one")
+            values[name] = value
+        return (base or cls()).changed(values)
 
     def changed(self, values: Mapping[str, bool]) -> FeatureGates:
         """These gates with some switched.
@@ -188,6 +195,23 @@ def _known(name: str) -> Gate:
     if name in MERGED:
         raise ValueError(f"feature gate {name} was removed in v1.37: it is part of {MERGED[name]} now")
     raise ValueError(f"unknown feature gate {name!r}; known: {', '.join(sorted(GATES))}")
+
+
+def _lacking(name: str, on: Iterable[str]) -> list[str]:
+    """The gates that this one needs and that are off."""
+    return [need for need in _known(name).needs if need not in on]
+
+
+def _without_support(on: frozenset[str]) -> list[str]:
+    """The gates that are on and would have to go off for the others to have what they need."""
+    kept = set(on)
+    while unsupported := [name for name in kept if _lacking(name, kept)]:
+        kept.difference_update(unsupported)
+    return sorted(on - kept)
+
+
+def _values(names: Iterable[str], value: bool) -> str:
+    return ",".join(f"{name}={str(value).lower()}" for name in names)
 
 
 def _pairs(text: str) -> Iterable[tuple[str, bool]]:

@@ -12,6 +12,9 @@ from muster.cli.failure import USAGE, Failure
 from muster.runtime import documents
 from muster.runtime.documents import Document, DocumentError
 
+STRICT = {"fieldValidation": "Strict"}
+"""Query of a write that refuses fields the kind does not have."""
+
 
 class Manifest(NamedTuple):
     kind: catalog.Kind

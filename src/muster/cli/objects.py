@@ -11,9 +11,8 @@ from muster.api.calls import MERGE_PATCH
 from muster.cli import printing
 from muster.cli.client import Answer, Client, told
 from muster.cli.failure import FAILED, USAGE, Failure
-from muster.cli.manifests import Manifest, load
+from muster.cli.manifests import STRICT, Manifest, load
 
-STRICT = {"fieldValidation": "Strict"}
 WITH_DEPENDENTS = {"propagationPolicy": "Background"}
 """What an object owns goes with it: the pods of a Job, its Workload and its PodGroup."""
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from muster.api import catalog, writes
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
+from muster.cli.client import DEFAULT_SERVER, VARIABLE
 from muster.cli.failure import USAGE, Failure
-from muster.cli.manifests import load
+from muster.cli.manifests import STRICT, Manifest, load
 from muster.controllers.fleet import Shape, node_manifests
 from muster.engine.profile import ProfileError
 from muster.runtime.collector import calm_collector
@@ -21,6 +25,8 @@ from muster.runtime.wiring import Setup, assemble
 Sizes = tuple[int | None, int | None, int | None, int | None]
 """Zones, racks per zone, nodes per rack, accelerators per node; None: the default."""
 DEFAULT_SIZES = (2, 2, 4, 8)
+OURS = "# Written by muster up; it may be overwritten."
+"""First line of a kubeconfig file, by which its own files are known."""
 
 
 class Wanted(NamedTuple):
@@ -44,6 +50,8 @@ def run(wanted: Wanted) -> int:
         profile = load_profile(wanted.profile)
     except ProfileError as error:
         raise Failure(f"--profile: {error}", USAGE) from None
+    if wanted.kubeconfig is not None:
+        check_kubeconfig(wanted.kubeconfig)
     log_to_stderr(verbose=wanted.verbose)
     return _run(_serve(wanted, Setup(gates=gates, profile=profile), nodes))
 
@@ -54,7 +62,7 @@ def run_controlled(port: int) -> int:
     return _run(serve_controlled(port, lambda url: print(f"muster, controlled, is up at {url}", flush=True)))
 
 
-def fleet(sizes: Sizes, file: Path | None) -> list[Mapping[str, Any]]:
+def fleet(sizes: Sizes, file: Path | None) -> list[Manifest]:
     """The nodes to begin with.
 
     Raises:
@@ -66,29 +74,33 @@ def fleet(sizes: Sizes, file: Path | None) -> list[Mapping[str, Any]]:
         given = zip(sizes, DEFAULT_SIZES, strict=True)
         zones, racks, nodes, gpus = (default if size is None else size for size, default in given)
         try:
-            return [*node_manifests(Shape(zones=zones, racks=racks, nodes=nodes, gpus=gpus))]
+            made = node_manifests(Shape(zones=zones, racks=racks, nodes=nodes, gpus=gpus))
+            return [Manifest(catalog.NODE, "", node["metadata"]["name"], node, "the fleet") for node in made]
         except ValueError as error:
             raise Failure(f"--zones/--racks/--nodes/--gpus: {error}", USAGE) from None
-    manifests = load([str(file)], "default")
+    try:
+        manifests = load([str(file)], "default")
+    except Failure as failure:
+        raise Failure(f"--fleet: {failure}", USAGE) from None
     for one in manifests:
         if one.kind.kind != "Node":
             raise Failure(
                 f"--fleet: {one.source}: kind: {one.kind.kind} is no Node; a fleet file has nodes only", USAGE
             )
-    return [one.body for one in manifests]
+    return manifests
 
 
-async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Mapping[str, Any]]) -> int:
+async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Manifest]) -> int:
     cluster = assemble(setup)
     for node in nodes:
-        answer = cluster.create(node)
+        answer = cluster.call(replace(writes.create(node.body), query=STRICT))
         if not answer.ok:
-            raise Failure(f"--fleet: {answer.body['message']}", USAGE)
+            raise Failure(f"--fleet: {node.source}: {answer.body['message']}", USAGE)
 
     def ready(url: str) -> None:
-        print(welcome(url, len(nodes), setup.gates), flush=True)
         if wanted.kubeconfig is not None:
             _write_kubeconfig(wanted.kubeconfig, url)
+        print(welcome(url, len(nodes), setup.gates, wanted.kubeconfig), flush=True)
 
     await serve(cluster, wanted.port, ready)
     return 0
@@ -110,20 +122,27 @@ def _run(serving: Any) -> int:
     return 0
 
 
-def welcome(url: str, nodes: int, gates: FeatureGates) -> str:
-    """What to type next."""
-    return f"""\
-muster is up at {url} with {nodes} hollow nodes; Ctrl-C ends it, and nothing is kept.
-  muster apply -f examples/gang.yaml      create a gang
-  muster get pods                         see where it runs
-  muster explain                          see what waits, and why
-  kubectl --server {url} get nodes
-feature gates: {gates or "the defaults of Kubernetes"}"""
+def welcome(url: str, nodes: int, gates: FeatureGates, kubeconfig: Path | None = None) -> str:
+    """What to type next, in another terminal."""
+    lines = [f"muster is up at {url} with {nodes} hollow nodes; Ctrl-C ends it, and nothing is kept."]
+    lines += ["In another terminal:", "  . .venv/bin/activate                    put muster on your path"]
+    if url != DEFAULT_SERVER:
+        lines.append(f"  export {VARIABLE}={url}")
+    lines += [
+        "  muster apply -f examples/gang.yaml      create a gang",
+        "  muster get pods                         see where it runs",
+        "  muster explain                          see what waits, and why",
+    ]
+    if kubeconfig is not None:
+        lines.append(f"  export KUBECONFIG={kubeconfig.absolute()}")
+    lines.append(f"kubectl --server {url} works in part: see docs/how-to/kubectl.md")
+    return "\n".join([*lines, f"feature gates: {gates!s}" if str(gates) else "feature gates: none"])
 
 
 def kubeconfig(url: str) -> str:
     """A kubeconfig file for this server: no credentials, since it listens on loopback only."""
     return f"""\
+{OURS}
 apiVersion: v1
 kind: Config
 clusters:
@@ -139,9 +158,38 @@ current-context: muster
 """
 
 
+def check_kubeconfig(path: Path) -> None:
+    """Whether the file can be written without loss.
+
+    Raises:
+        Failure: it is somebody else's, or it cannot be written.
+    """
+    try:
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+    except FileNotFoundError:
+        _check_folder(path)
+        return
+    except (OSError, UnicodeDecodeError):
+        first = ""
+    if first != OURS:
+        raise Failure(f"--kubeconfig: {path} exists and was not written by muster; name a new file", USAGE)
+    if not os.access(path, os.W_OK):
+        raise _unwritable(path, "not writable")
+
+
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise _unwritable(path, f"no directory {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise _unwritable(path, f"{path.parent} is not writable")
+
+
+def _unwritable(path: Path, why: str) -> Failure:
+    return Failure(f"--kubeconfig: {path}: {why}; name a file that can be written", USAGE)
+
+
 def _write_kubeconfig(path: Path, url: str) -> None:
     try:
         path.write_text(kubeconfig(url), encoding="utf-8")
     except OSError as error:
-        raise Failure(f"--kubeconfig: {path}: {error.strerror}; name a file that can be written", USAGE) from None
-    print(f"kubeconfig written: export KUBECONFIG={path}", flush=True)
+        raise _unwritable(path, error.strerror or str(error)) from None

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from muster.api.calls import Response
 from muster.api.instant import SECOND, Instant
 from muster.api.machine import Refused, WakeAt, Woken, Write, Written
+from muster.model import wording
+from muster.model.decision import Decision
 from muster.runtime.local import Inbox, Local
 from muster.runtime.telemetry import Log
 from muster.runtime.worker import Outcome, Worker
@@ -228,6 +230,18 @@ class Loop:
             answer = Decided(asked.ticket, None, f"{type(outcome).__name__}: {outcome}")
         else:
             answer = Decided(asked.ticket, outcome)
+            self._tell_of(outcome)
         self._log.event("decided", heads=len(asked.heads), milliseconds=round(seconds * 1000, 1))
         if station.life == life:
             station.inbox.append(answer)
+
+    def _tell_of(self, decision: Decision) -> None:
+        if not self._log.curious:
+            return
+        for plan, diagnosis in zip(decision.plans, decision.diagnoses, strict=True):
+            entry = f"{diagnosis.entry.kind.value}/{diagnosis.entry.key}"
+            if plan.binds:
+                nodes = len({bind.node for bind in plan.binds})
+                self._log.event("placed", entry=entry, pods=len(plan.binds), nodes=nodes)
+            else:
+                self._log.event("not placed", entry=entry, why=wording.verdict(diagnosis))

@@ -50,8 +50,8 @@ async def _listen_until_signalled(
     if driving is not None:
         driving.add_done_callback(lambda _: ended.set())
     runner, bound = await listen(app, port)
-    ready(f"http://127.0.0.1:{bound}")
     try:
+        ready(f"http://127.0.0.1:{bound}")
         await ended.wait()
     finally:
         await runner.cleanup()

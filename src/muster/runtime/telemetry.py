@@ -14,8 +14,13 @@ class Log:
     def __init__(self, part: str = "runtime") -> None:
         self._logger = logging.getLogger(f"{_ROOT}.{part}")
 
+    @property
+    def curious(self) -> bool:
+        """Whether anybody reads `event` lines."""
+        return self._logger.isEnabledFor(logging.DEBUG)
+
     def event(self, what: str, **fields: object) -> None:
-        if self._logger.isEnabledFor(logging.DEBUG):
+        if self.curious:
             self._logger.debug("%s", _line(what, fields))
 
     def note(self, what: str, **fields: object) -> None:
