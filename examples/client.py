@@ -1,45 +1,44 @@
-"""Submits a gang with the official Python client and waits until it is bound.
+"""A gang with the official Python client (kubernetes 37 or newer): create, watch until bound, print where, clean up.
 
-    pip install kubernetes
-    python examples/client.py http://127.0.0.1:7077
+muster up                                   # in one terminal
+python examples/client.py [http://...:7077] # in another
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from kubernetes import client, watch
 
-GROUP, VERSION = "scheduling.k8s.io", "v1beta1"
 NAMESPACE, NAME, MEMBERS = "default", "client-gang", 3
 
 
-def pod(number: int) -> dict[str, Any]:
-    resources = {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"{NAME}-{number}", "labels": {"app": NAME}},
-        "spec": {
-            "schedulingGroup": {"podGroupName": NAME},
-            "containers": [{"name": "main", "image": "registry.example/main:1", "resources": resources}],
-        },
-    }
+def group() -> client.V1beta1PodGroup:
+    gang = client.V1beta1GangSchedulingPolicy(min_count=MEMBERS)
+    policy = client.V1beta1PodGroupSchedulingPolicy(gang=gang)
+    return client.V1beta1PodGroup(
+        api_version="scheduling.k8s.io/v1beta1",
+        kind="PodGroup",
+        metadata=client.V1ObjectMeta(name=NAME),
+        spec=client.V1beta1PodGroupSpec(scheduling_policy=policy),
+    )
 
 
-def main(server: str) -> None:
-    api = client.ApiClient(client.Configuration(host=server))
-    core, custom = client.CoreV1Api(api), client.CustomObjectsApi(api)
-    group = {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": "PodGroup",
-        "metadata": {"name": NAME},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": MEMBERS}}},
-    }
-    custom.create_namespaced_custom_object(GROUP, VERSION, NAMESPACE, "podgroups", group)
-    for number in range(MEMBERS):
-        core.create_namespaced_pod(NAMESPACE, pod(number))
+def pod(number: int) -> client.V1Pod:
+    resources = client.V1ResourceRequirements(
+        requests={"cpu": "1", "nvidia.com/gpu": "1"}, limits={"nvidia.com/gpu": "1"}
+    )
+    container = client.V1Container(name="main", image="registry.example/main:1", resources=resources)
+    return client.V1Pod(
+        metadata=client.V1ObjectMeta(name=f"{NAME}-{number}", labels={"app": NAME}),
+        spec=client.V1PodSpec(
+            scheduling_group=client.V1PodSchedulingGroup(pod_group_name=NAME), containers=[container]
+        ),
+    )
+
+
+def bound_pods(core: client.CoreV1Api) -> dict[str, str]:
+    """Pod -> node, once all members are bound, or after 30 seconds."""
     bound: dict[str, str] = {}
     selector = f"app={NAME}"
     for event in watch.Watch().stream(core.list_namespaced_pod, NAMESPACE, label_selector=selector, timeout_seconds=30):
@@ -48,6 +47,25 @@ def main(server: str) -> None:
             bound[seen.metadata.name] = seen.spec.node_name
         if len(bound) == MEMBERS:
             break
+    return bound
+
+
+def main(server: str) -> None:
+    api = client.ApiClient(client.Configuration(host=server))
+    core, scheduling = client.CoreV1Api(api), client.SchedulingV1beta1Api(api)
+    try:
+        scheduling.create_namespaced_pod_group(NAMESPACE, group())
+    except client.ApiException as refused:
+        if refused.status == 409:
+            sys.exit(f"PodGroup {NAME} exists already: remove it with `muster delete pg {NAME}`, then run this again")
+        raise
+    try:
+        for number in range(MEMBERS):
+            core.create_namespaced_pod(NAMESPACE, pod(number))
+        bound = bound_pods(core)
+    finally:
+        core.delete_collection_namespaced_pod(NAMESPACE, label_selector=f"app={NAME}", grace_period_seconds=0)
+        scheduling.delete_namespaced_pod_group(NAME, NAMESPACE)
     for name, node in sorted(bound.items()):
         print(f"{name} -> {node}")
     if len(bound) < MEMBERS:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -67,8 +69,22 @@ def test_every_example_manifest_is_mentioned_and_accepted(served: Served) -> Non
             assert run(["apply", "-f", str(example)]) == 0
 
 
-def test_the_python_client_example_binds_its_gang(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_client_example_binds_its_gang_again_and_again(
+    served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "client-gang"},
+        "spec": {"schedulingPolicy": {"basic": {}}},
+    }
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(group)))
     namespace: dict[str, object] = {"__name__": "example"}
     exec(compile((ROOT / "examples" / "client.py").read_text(), "client.py", "exec"), namespace)
-    namespace["main"](served.url)  # type: ignore[operator]
-    assert capsys.readouterr().out.count(" -> ") == 3
+    for _ in range(2):
+        namespace["main"](served.url)  # type: ignore[operator]
+        assert capsys.readouterr().out.count(" -> ") == 3
+        served.settle()
+    assert run(["apply", "-f", "-"]) == 0
+    with pytest.raises(SystemExit, match="muster delete pg client-gang"):
+        namespace["main"](served.url)  # type: ignore[operator]
