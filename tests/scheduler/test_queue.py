@@ -10,6 +10,7 @@ from muster.api.instant import MINUTE, SECOND
 from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, Phase
+from muster.plugins import default_profile
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import News, Seen, State, backoff
 from muster.scheduler.queue import Queue
@@ -17,6 +18,7 @@ from muster.testing import builders
 
 NOW = 1_000 * SECOND
 SHORT = Rejection(Reason.INSUFFICIENT, 1, "nvidia.com/gpu")
+DEDICATED = builders.taint("dedicated")
 TAINTED = Rejection(Reason.NODE_TAINTED, 1, "dedicated")
 
 
@@ -25,7 +27,7 @@ class Waiting:
 
     def __init__(self):
         self.cache = Cache()
-        self.queue = Queue(self.cache, builders.DEFAULT_SCHEDULER)
+        self.queue = Queue(self.cache, builders.DEFAULT_SCHEDULER, default_profile())
         self.cache.put_node(builders.node("n1", gpus=8))
         self.cache.snapshot()
         self.cache.take_touched()
@@ -49,6 +51,11 @@ class Waiting:
     def freed(self, pod, now=NOW):
         self.cache.drop_pod(pod.key)
         self.queue.wake(self.cache.take_touched(), now)
+
+    def change(self, **fields):
+        """The node is now one of 8 accelerators with these fields, an hour later."""
+        self.cache.put_node(builders.node("n1", **{"gpus": 8, **fields}))
+        self.queue.wake(self.cache.take_touched(), NOW + 60 * MINUTE)
 
     def state(self, name, kind=EntryKind.POD):
         return self.queue.entries[EntryKey(kind, Key("default", name))].state
@@ -196,22 +203,50 @@ def test_freed_room_wakes_what_it_suffices_for_after_its_backoff():
 def test_room_does_not_wake_what_waits_for_a_node_of_another_kind():
     waiting = Waiting()
     guest = builders.pod("guest", gpus=1, node="n1")
+    waiting.change(taints=[DEDICATED])
     waiting.add(guest, builders.pod("p", gpus=1))
     waiting.fail(TAINTED)
     waiting.freed(guest)
     assert waiting.state("p") is State.WAITING
-    waiting.cache.put_node(builders.node("n1", gpus=8, labels={"new": ""}))
-    waiting.queue.wake(waiting.cache.take_touched(), NOW + MINUTE)
+    waiting.change()
     assert waiting.state("p") is State.ACTIVE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": {"new": ""}, "taints": [DEDICATED]},
+        {"taints": [DEDICATED, builders.taint("more")]},
+        {"taints": [], "unschedulable": True},
+        {"gpus": 9, "taints": [DEDICATED]},
+    ],
+)
+def test_a_node_that_changes_and_still_admits_no_such_pod_wakes_nothing(change):
+    waiting = Waiting()
+    waiting.change(taints=[DEDICATED])
+    waiting.add(builders.pod("p", gpus=1))
+    waiting.fail(TAINTED)
+    waiting.change(**change)
+    assert waiting.state("p") is State.WAITING
+
+
+def test_unrelated_labels_wake_nothing_and_more_of_what_is_short_does():
+    waiting = Waiting()
+    waiting.add(*builders.pods("p", 9, group="g", gpus=1), group=builders.group("g", 9))
+    waiting.fail(SHORT, placed=8)
+    waiting.change(labels={"new": ""})
+    assert waiting.state("g", EntryKind.POD_GROUP) is State.WAITING
+    waiting.change(gpus=9)
+    assert waiting.state("g", EntryKind.POD_GROUP) is State.ACTIVE
 
 
 def test_room_on_a_node_that_became_the_right_kind_while_it_was_full_does_wake():
     waiting = Waiting()
     guest = builders.pod("guest", gpus=8, node="n1")
+    waiting.change(taints=[DEDICATED])
     waiting.add(guest, builders.pod("p", gpus=1))
     waiting.fail(TAINTED)
-    waiting.cache.put_node(builders.node("n1", gpus=8, labels={"new": ""}))
-    waiting.queue.wake(waiting.cache.take_touched(), NOW + MINUTE)
+    waiting.change()
     assert waiting.state("p") is State.WAITING
     waiting.freed(guest, NOW + MINUTE)
     assert waiting.state("p") is State.ACTIVE

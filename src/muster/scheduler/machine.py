@@ -23,7 +23,7 @@ from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import MANY, EventTag, Reports
-from muster.scheduler.rooms import Touch, merged
+from muster.scheduler.rooms import Touch, missed
 from muster.scheduler.watching import GROUPS, NODES, PODS, Watching
 
 BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT = "backoff", "safety", "retry", "give-up", "report"
@@ -52,7 +52,7 @@ class Scheduler:
     ) -> None:
         gates = gates or FeatureGates()
         self.cache = Cache(scheduler_name, levels)
-        self.queue = Queue(self.cache, scheduler_name)
+        self.queue = Queue(self.cache, scheduler_name, profile)
         self.commit = Commit(self.cache, profile)
         self.paused = False
         self.resources: tuple[str, ...] = (NODES, GROUPS, PODS) if gates.generic_workload else (NODES, PODS)
@@ -118,7 +118,7 @@ class Scheduler:
         if touched:
             self.queue.wake(touched, now)
             if self._deciding is not None:
-                merged(self._meanwhile, touched)
+                missed(self._meanwhile, touched)
 
     def _decide(self) -> Iterator[Decide]:
         if self._deciding is None and not self.paused and not self._unlisted and self.queue.has_active:

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 
 from muster.api.instant import MINUTE, Instant
+from muster.engine.profile import Profile
 from muster.model.diagnosis import Diagnosis
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, Phase, PodClass, PodRecord, QueueEntry
@@ -26,11 +27,11 @@ PATIENCE = 2
 class Queue:
     """Entries of the cache's pending pods. The cache is read, never written."""
 
-    def __init__(self, cache: Cache, scheduler_name: str) -> None:
+    def __init__(self, cache: Cache, scheduler_name: str, profile: Profile) -> None:
         self.cache = cache
         self.entries: dict[EntryKey, Entry] = {}
         self._scheduler_name = scheduler_name
-        self._waiting = Waiting(cache.rooms)
+        self._waiting = Waiting(cache.rooms, profile)
         self._active: list[tuple[Order, EntryKey]] = []
         self._backoff: list[Due] = []
         self._safety: list[Due] = []

@@ -21,14 +21,15 @@ class Holding(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A node that got better for somebody since it was last asked for.
+    """A node that got better for somebody since it was last asked for, and what it was like before.
 
-    `before`: what was free by row when the first pod left it; None: the node itself changed, or a nomination ended.
-    `static`: the node itself changed.
+    `free` was free by row, None where that is not known or of no use; `record` was known of the node itself, None where
+    there was no such node. `changed`: the node itself did, and not only what is taken of it.
     """
 
-    before: tuple[int, ...] | None
-    static: bool
+    free: Sequence[int] | None
+    record: NodeRecord | None
+    changed: bool
 
 
 class Rooms:
@@ -56,11 +57,11 @@ class Rooms:
         old = self.records.get(record.name)
         if old == record:
             return
+        if old is None or not _as_good(old, record):
+            self._note(record.name, changed=True)
         self.records[record.name] = record
         self._node_changed(record.name)
         self._know(record.allocatable)
-        if old is None or _better(old, record):
-            self.touched[record.name] = Touch(None, static=True)
 
     def drop_node(self, name: str) -> None:
         del self.records[name]
@@ -80,24 +81,29 @@ class Rooms:
     def give(self, uid: str, holding: Holding) -> None:
         """The pod no longer holds this."""
         node = holding.node
+        if node in self.records:
+            self._note(node, changed=False)
         there = self._held[node]
         del there[uid]
         if not there:
             del self._held[node]
-        self.note_freed(node)
         self._add(holding, -1)
 
-    def note_freed(self, node: str) -> None:
-        """Remembers what was free on the node before something leaves it."""
-        if node in self.records and node not in self.touched:
-            at = self._columns.index.get(node)
-            known = at is not None and not self._stale
-            self.touched[node] = Touch(tuple(self.free(node)) if known else None, static=False)
+    def _note(self, node: str, *, changed: bool) -> None:
+        """Remembers what the node was like before something about it changes for the better."""
+        known = self.touched.get(node)
+        if known is None:
+            record = self.records.get(node)
+            self.touched[node] = Touch(self.free(node) if record else None, record, changed)
+        elif changed and not known.changed:
+            self.touched[node] = known._replace(changed=True)
 
     def note_nomination_ended(self, node: str) -> None:
+        """What was held on the node is free for others, though nothing that is taken of it has changed."""
         self.revision += 1
         if node in self.records:
-            self.touched[node] = Touch(None, static=node in self.touched and self.touched[node].static)
+            self._note(node, changed=False)
+            self.touched[node] = self.touched[node]._replace(free=None)
 
     def _add(self, holding: Holding, sign: int) -> None:
         vector = self._vector(holding.usage)
@@ -218,26 +224,26 @@ class Rooms:
         self._columns, self._used, self._generations, self._stale = new, used, generations, False
 
 
-def _better(old: NodeRecord, new: NodeRecord) -> bool:
-    """Whether a change of a node can let in a pod that it kept out before."""
+def _as_good(old: NodeRecord, new: NodeRecord) -> bool:
+    """Whether a change of a node can let in no pod that was kept out before."""
     had = dict(old.allocatable)
     return (
-        (old.unschedulable and not new.unschedulable)
-        or old.taints != new.taints
-        or old.labels != new.labels
-        or any(amount > had.get(name, 0) for name, amount in new.allocatable)
-        or old.uid != new.uid
+        (new.unschedulable or not old.unschedulable)
+        and old.taints == new.taints
+        and old.labels == new.labels
+        and all(amount <= had.get(name, 0) for name, amount in new.allocatable)
+        and old.uid == new.uid
     )
 
 
-def merged(into: dict[str, Touch], more: dict[str, Touch]) -> None:
-    """Adds touches to those that a decision under way has missed.
+def missed(by: dict[str, Touch], touched: Mapping[str, Touch]) -> None:
+    """Adds to what a decision under way has missed.
 
-    What was free before tells nothing then: the decision itself goes on to take some of it.
+    What was free before tells nothing then, since the decision itself goes on to take of it.
     """
-    for node, touch in more.items():
-        known = into.get(node)
-        into[node] = Touch(None, static=touch.static or (known is not None and known.static))
+    for node, touch in touched.items():
+        known = by.get(node, touch)
+        by[node] = Touch(None, known.record, known.changed or touch.changed)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

@@ -9,9 +9,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from muster.engine.feasibility import feasible_nodes
+from muster.engine.profile import Profile
 from muster.model.diagnosis import Cure, Diagnosis
-from muster.model.records import EntryKey, EntryKind, PodClass
+from muster.model.records import EntryKey, EntryKind, NodeRecord, PodClass
+from muster.model.resources import ResourceAxis
+from muster.model.snapshot import NodeColumns
 from muster.scheduler.entries import Entry, Order
 from muster.scheduler.rooms import Rooms, Touch
 
@@ -42,21 +47,26 @@ class Line:
         return None
 
 
+class _Gain(NamedTuple):
+    """`slots` pods of a class fit on a node, `more` than before; `changed`: it did not admit the class before."""
+
+    slots: int
+    more: int
+    changed: bool
+
+
 class Waiting:
     """The entries that wait for an event."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Rooms, profile: Profile) -> None:
         self._rooms = rooms
+        self._profile = profile
         self._lines: dict[PodClass, Line] = {}
-        self._no_room: set[Entry] = set()
-        """Those that freed room cannot help, since every node turned them away for what it is."""
 
     def add(self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], lacks: int) -> None:
         """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`."""
         cures = diagnosis.wakes_on
         entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM)
-        if not entry.for_room:
-            self._no_room.add(entry)
         entry.lacks = lacks
         entry.classes = frozenset(classes)
         for cls in entry.classes:
@@ -78,54 +88,73 @@ class Waiting:
             if not line.singles and not line.groups:
                 del self._lines[cls]
         entry.classes = frozenset()
-        self._no_room.discard(entry)
 
     def cured(self, touched: Mapping[str, Touch]) -> Iterator[Entry]:
         """Takes out and yields what may be placeable now that these nodes have got better."""
         for node, touch in touched.items():
-            if not self._lines or node not in self._rooms.records:
+            record = self._rooms.records.get(node)
+            if not self._lines or record is None:
                 continue
-            if touch.static:
-                self._let_room_count()
             free = self._rooms.free(node)
             for cls, line in tuple(self._lines.items()):
-                rows = self._rooms.rows(cls.requests)
-                after = _slots(rows, free)
-                if after > 0:
-                    before = None if cls.host_ports or touch.before is None else max(_slots(rows, touch.before), 0)
-                    more = after if before is None else after - before
-                    yield from self._cured_groups(line, more, static=touch.static)
-                    yield from self._cured_singles(cls, line, after if more > 0 else 0, static=touch.static)
+                gain = self._gain(cls, line, touch, record, free)
+                if gain is not None:
+                    yield from self._cured_groups(cls, line, gain)
+                    yield from self._cured_singles(cls, line, gain.slots if gain.more > 0 else 0, gain.changed)
 
-    def _let_room_count(self) -> None:
-        """A node has changed: it may be the right kind now, and full, so that room freed on it later does help."""
-        for entry in self._no_room:
+    def _gain(self, cls: PodClass, line: Line, touch: Touch, record: NodeRecord, free: Sequence[int]) -> _Gain | None:
+        """What a class has gained on a touched node; None: nothing, for any entry that waits with it."""
+        rows = self._rooms.rows(cls.requests)
+        slots = _slots(rows, free)
+        if slots <= 0:
+            if touch.changed:
+                self._let_room_count(line)
+            return None
+        if touch.changed and not self._admits(record, cls):
+            return None
+        newly = touch.changed and (touch.record is None or not self._admits(touch.record, cls))
+        if newly or touch.free is None or cls.host_ports:
+            return _Gain(slots, slots, newly)
+        if all(_at(touch.free, row) >= free[row] for row, _ in rows):
+            return None
+        return _Gain(slots, slots - max(_slots(rows, touch.free), 0), changed=False)
+
+    def _admits(self, record: NodeRecord, cls: PodClass) -> bool:
+        """Whether the filters let the class on a node like this, room or not."""
+        alone = NodeColumns((record,), ResourceAxis().extended(name for name, _ in record.allocatable))
+        return bool(feasible_nodes(alone, cls, self._profile).passes[0])
+
+    def _let_room_count(self, line: Line) -> None:
+        """A full node has changed: it may be the right kind now, so that room freed on it later does help."""
+        for entry in (*line.groups.values(), *line.singles.values()):
             entry.for_room = True
-        self._no_room.clear()
 
     def next_of(self, cls: PodClass) -> Iterator[Entry]:
         """Takes out and yields the single pod of this class that is next in line, if there is one."""
         line = self._lines.get(cls)
         if line is not None:
-            yield from self._cured_singles(cls, line, 1, static=True)
+            yield from self._cured_singles(cls, line, 1, changed=True)
 
-    def _cured_groups(self, line: Line, more: int, *, static: bool) -> Iterator[Entry]:
-        """`more`: how many more pods of the class fit on the node than before."""
+    def _cured_groups(self, cls: PodClass, line: Line, gain: _Gain) -> Iterator[Entry]:
         for entry in tuple(line.groups.values()):
-            if static or entry.for_room:
-                entry.lacks -= more if len(entry.classes) == 1 else 1
+            if gain.changed or entry.for_room:
+                entry.lacks -= gain.more if len(entry.classes) == 1 else 1
                 if entry.lacks <= 0:
                     self.remove(entry)
                     yield entry
 
-    def _cured_singles(self, cls: PodClass, line: Line, count: int, *, static: bool) -> Iterator[Entry]:
+    def _cured_singles(self, cls: PodClass, line: Line, count: int, changed: bool) -> Iterator[Entry]:
         for _ in range(min(count, len(line.singles))):
             entry = line.first()
-            if entry is None or not (static or entry.for_room):
+            if entry is None or not (changed or entry.for_room):
                 return
             self.remove(entry)
             entry.runner_of = cls
             yield entry
+
+
+def _at(free: Sequence[int], row: int) -> int:
+    return free[row] if row < len(free) else 0
 
 
 def _slots(rows: Iterable[tuple[int, int]], free: Sequence[int]) -> int:
