@@ -65,8 +65,10 @@ class _Dive:
                 return None
             if len(rest.counts) <= SMALL and len(rest.nodes) <= SMALL:
                 end = self._end_game(rest, limit)
-                if end is not None or self._drop == 0:
-                    return None if end is None else (*done, *(self._whole(f, kinds, classes) for f in end))
+                if end is not None and end.outcome is Outcome.FOUND:
+                    return (*done, *(self._whole(filling, kinds, classes) for filling in end.fillings))
+                if end is not None and self._drop == 0:
+                    return None
             step = self._step(rest, attempt + len(done), limit)
             if step is None:
                 return None
@@ -80,16 +82,19 @@ class _Dive:
         counts[classes] = filling[1]
         return int(kinds[filling[0]]), counts
 
-    def _end_game(self, rest: Problem, limit: int) -> tuple[Filling, ...] | None:
+    def _end_game(self, rest: Problem, limit: int) -> Found | None:
+        """Searches what is left completely; None if that is still too varied."""
         share = max((limit - self._spent) // _ENDGAME, 1)
         search = Search(rest, self._drop)
         self._spent += 1
-        if search.hopeless or not search.prepare(share):
+        if search.hopeless:
+            return Found(Outcome.IMPOSSIBLE, 0)
+        if not search.prepare(share):
             self._spent += search.spent
             return None
         found = search.run(share)
         self._spent += found.expansions
-        return found.fillings if found.outcome is Outcome.FOUND else None
+        return found
 
     def _step(self, rest: Problem, turn: int, limit: int) -> Filling | None:
         """The cheapest filling, on one of the tightest kinds that the hardest class fits on, that takes it."""

@@ -10,7 +10,7 @@ from muster.engine.problem import Problem, Reach
 
 MAX_ROWS = 16_384
 """Ways to fill a node beyond which only the fullest are kept."""
-MAX_LINES = 16
+MAX_LINES = 8
 """Lines of the budget that are watched: the tightest."""
 CELLS_PER_EXPANSION = 100_000
 """Bytes made or compared that cost about as much as looking at one state."""
