@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from muster.cli.app import run
+from muster.testing.builders import gang_manifests, pod_manifest
 from served import Served, serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -92,11 +93,17 @@ def test_a_gang_that_waits_is_explained_once_for_the_group_its_job_and_its_pods(
     served.settle()
     group = said(capsys, "get", "pg", "-o", "name").strip().split("/")[1]
     by_job, by_group = said(capsys, "explain", "job/pretrain"), said(capsys, "explain", f"pg/{group}")
-    assert by_job == by_group == said(capsys, "explain")
+    assert by_job == by_group == said(capsys, "explain") == said(capsys, "explain", "-n", "default")
+    assert by_job == said(capsys, "explain", "job", "pretrain") == said(capsys, "explain", "pretrain")
+    assert by_job == said(capsys, "explain", f"podgroup.scheduling.k8s.io/{group}")
+    assert said(capsys, "explain", "-n", "kube-system") == "nothing waits\n"
     assert "it needs 20 members at once, 16 can be placed, 4 short" in by_job
     assert "lower minCount to 16" in by_job
     pod = said(capsys, "get", "pods", "-o", "name").splitlines()[0]
     assert by_job.splitlines()[0] in said(capsys, "explain", pod)
+    assert f"\n  {pod.replace('/', ' ')}: 0/16 nodes are available" in said(capsys, "explain", pod) or (
+        f"\n  {pod.replace('/', ' ')}: minCount (20)" in said(capsys, "explain", pod)
+    )
     verdict = json.loads(said(capsys, "explain", "job/pretrain", "--json"))
     assert (verdict["verdict"], verdict["minCount"], verdict["placed"]) == ("Unschedulable", 20, 16)
 
@@ -128,6 +135,69 @@ def test_all_namespaces_are_shown_with_their_names(served: Served, capsys: pytes
     said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"), "-n", "team")
     assert column(said(capsys, "get", "podgroups", "-A"), "NAMESPACE") == ["default", "team"]
     assert said(capsys, "get", "jobs", "-n", "team") == "no jobs found\n"
+
+
+def test_a_pod_of_another_scheduler_is_said_to_be_that_schedulers(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert served.cluster.create(pod_manifest("theirs", schedulerName="volcano")).ok
+    for manifest in gang_manifests("group", 2, schedulerName="volcano"):
+        assert served.cluster.create(manifest).ok
+    served.settle()
+    assert 'belongs to the scheduler "volcano"' in said(capsys, "explain", "pod/theirs")
+    assert 'the others belong to the scheduler "volcano"' in said(capsys, "explain", "pg/group")
+
+
+def test_a_gang_without_enough_pods_to_wait_is_said_to_be_below_its_minimum(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"))
+    served.settle()
+    said(capsys, "delete", "pods", "finetune-0")
+    assert "3 of its pods have a node, below its minimum of 4" in said(capsys, "explain", "finetune")
+
+
+def test_several_names_are_printed_together_and_in_their_order(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"))
+    assert column(said(capsys, "get", "pods", "finetune-2", "finetune-0"), "NAME") == ["finetune-2", "finetune-0"]
+    both = json.loads(said(capsys, "get", "pods", "finetune-2", "finetune-0", "-o", "json"))
+    assert (both["kind"], len(both["items"])) == ("List", 2)
+
+
+def test_what_get_prints_as_a_name_is_taken_as_one(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"))
+    name = said(capsys, "get", "pg", "-o", "name").strip()
+    assert name == "podgroup.scheduling.k8s.io/finetune"
+    assert column(said(capsys, "get", name), "NAME") == ["finetune"]
+    assert said(capsys, "delete", name) == f"{name} deleted\n"
+    assert column(said(capsys, "get", name), "SCHEDULED") == ["Terminating"]
+
+
+def test_counts_of_nothing_are_zero_and_namespaces_are_as_old_as_the_server(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "job.yaml"))
+    served.settle()
+    assert column(said(capsys, "get", "jobs"), "FAILED") == ["0"]
+    ages = column(said(capsys, "get", "ns"), "AGE")
+    assert all(age.endswith("s") and int(age[:-1]) < 60 for age in ages)
+
+
+def test_events_are_shown_with_the_latest_last(capsys: pytest.CaptureFixture[str], served: Served) -> None:
+    for name, seen in (("a", "2026-01-01T00:00:02Z"), ("b", "2026-01-01T00:00:01Z")):
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "name": name, "namespace": "default"},
+            "lastTimestamp": seen,
+        }
+        assert served.cluster.create(event).ok
+    table = said(capsys, "get", "events")
+    assert column(table, "ABOUT") == ["Pod/b", "Pod/a"]
+    assert all(seen.endswith("d") for seen in column(table, "SEEN"))
 
 
 def test_delete_takes_names_and_files(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

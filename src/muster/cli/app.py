@@ -36,13 +36,6 @@ Files = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-class Output(StrEnum):
-    table = "table"
-    yaml = "yaml"
-    json = "json"
-    name = "name"
-
-
 class Over(StrEnum):
     sim = "sim"
     http = "http"
@@ -113,8 +106,8 @@ def apply(filename: Files = None, namespace: Namespace = "default", server: Serv
 @app.command()
 def get(
     kind: Annotated[str, typer.Argument(help="Kind: pods, pg, nodes, jobs, ...; or KIND/NAME.")],
-    name: Annotated[str | None, typer.Argument(show_default=False)] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.table,
+    names: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="How to print: table, yaml, json or name.")] = "table",
     namespace: Namespace = "default",
     everywhere: Everywhere = False,
     selector: Annotated[str, typer.Option("--selector", "-l", help="Label selector: app=a,tier!=b.")] = "",
@@ -123,8 +116,8 @@ def get(
     """Print objects."""
     from muster.cli import objects
 
-    target = objects.Target(kind, name, None if everywhere else namespace)
-    raise SystemExit(objects.get(target, output.value, selector, server))
+    target = objects.Target(kind, names or [], None if everywhere else namespace)
+    raise SystemExit(objects.get(target, output, selector, server))
 
 
 @app.command()
@@ -145,16 +138,22 @@ def delete(
 def explain(
     what: Annotated[
         str | None,
-        typer.Argument(help="podgroup/NAME, pod/NAME or job/NAME; nothing: all that wait.", show_default=False),
+        typer.Argument(
+            help="podgroup/NAME, pod/NAME, job/NAME, or a NAME; nothing: all that wait.", show_default=False
+        ),
     ] = None,
-    namespace: Namespace = "default",
+    name: Annotated[str | None, typer.Argument(help="NAME, after a kind.", show_default=False)] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="Only this namespace; with a name, default.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
     server: Server = None,
 ) -> None:
     """Say why a group or pod waits, and what would change that."""
     from muster.cli import explain as command
 
-    raise SystemExit(command.explain(what, namespace, as_json, server))
+    raise SystemExit(command.explain(what, name, namespace, as_json, server))
 
 
 @app.command()

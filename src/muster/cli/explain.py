@@ -9,19 +9,24 @@ from typing import Any
 from muster.api import catalog
 from muster.cli.client import Answer, Client, told
 from muster.cli.failure import USAGE, Failure
-from muster.cli.objects import resolve
+from muster.cli.objects import named, resolve
 
 Verdict = Mapping[str, Any]
+OURS = "default-scheduler"
+"""The schedulerName that Muster answers to."""
+SCHEDULED = (catalog.POD_GROUP, catalog.JOB, catalog.POD)
 
 
-def explain(what: str | None, namespace: str, as_json: bool, server: str | None) -> int:
-    """Prints why it waits, or that it does not; without a name, everything that waits."""
+def explain(what: str | None, name: str | None, namespace: str | None, as_json: bool, server: str | None) -> int:
+    """Prints why it waits, or that it does not; without a name, everything that waits (in that namespace)."""
     client = Client(server)
     if what is None:
         waiting = client.get("/muster/v1/queue")["waiting"]
+        waiting = [verdict for verdict in waiting if namespace in (None, verdict["namespace"])]
         print(json.dumps(waiting, indent=2) if as_json else _queue(waiting))
         return 0
-    kind, name = _target(client, what, namespace)
+    namespace = namespace or "default"
+    kind, name = _target(client, what, name, namespace)
     answer = client.call("GET", f"/muster/v1/why/{kind.kind}/{namespace}/{name}")
     if answer.status == 404:
         print(json.dumps(None) if as_json else _settled(client, kind, namespace, name))
@@ -38,7 +43,7 @@ def paragraph(verdict: Verdict) -> str:
     lines += [f"  because  {reason['sentence']}" for reason in verdict.get("reasons") or []]
     lines += [f"  help     {remedy}" for remedy in verdict.get("remedies") or []]
     if verdict.get("pod"):
-        lines.append(f"  this pod {verdict['pod']['sentence']}")
+        lines.append(f"  pod {verdict['pod']['name']}: {verdict['pod']['sentence']}")
     return "\n".join(lines)
 
 
@@ -46,16 +51,41 @@ def _queue(waiting: list[Verdict]) -> str:
     return "\n".join(map(paragraph, waiting)) if waiting else "nothing waits"
 
 
-def _target(client: Client, what: str, namespace: str) -> tuple[catalog.Kind, str]:
-    """The PodGroup or Pod that is meant; a Job stands for its PodGroup."""
-    kind, name = resolve(what, None)
+def _target(client: Client, what: str, name: str | None, namespace: str) -> tuple[catalog.Kind, str]:
+    """The PodGroup or Pod that is meant; a Job stands for its PodGroup, a bare name for whatever is called so."""
+    if name is None and "/" not in what and not _is_kind(what):
+        kind, name = _called(client, what, namespace), what
+    else:
+        kind, name = resolve(what, name)
     if name is None:
-        raise Failure(f"{what}: write KIND/NAME, for example podgroup/{what}", USAGE)
+        raise Failure(f"{what}: the name is missing; write {what}/NAME", USAGE)
     if kind is catalog.JOB:
         return catalog.POD_GROUP, _group_of(client, namespace, name)
-    if kind not in (catalog.POD, catalog.POD_GROUP):
+    if kind not in SCHEDULED:
         raise Failure(f"{what}: {kind.plural} are not scheduled; name a podgroup, a pod or a job", USAGE)
     return kind, name
+
+
+def _is_kind(word: str) -> bool:
+    try:
+        named(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _called(client: Client, name: str, namespace: str) -> catalog.Kind:
+    """The kind of the object of this name.
+
+    Raises:
+        Failure: nothing that is scheduled has this name.
+    """
+    for kind in SCHEDULED:
+        if client.call("GET", kind.path(namespace, name)).ok:
+            return kind
+    raise Failure(
+        f"no podgroup, job or pod in namespace {namespace} is called {name}; `muster explain` lists what waits"
+    )
 
 
 def _group_of(client: Client, namespace: str, job: str) -> str:
@@ -72,11 +102,41 @@ def _settled(client: Client, kind: catalog.Kind, namespace: str, name: str) -> s
     if not answer.ok:
         raise Failure(told(answer))
     if kind is catalog.POD:
-        node = answer.body["spec"].get("nodeName")
-        return f"Pod {namespace}/{name}: " + (f"runs on {node}" if node else "is about to be decided")
-    bound = sum(
-        1
-        for pod in client.get(catalog.POD.path(namespace))["items"]
-        if (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == name and pod["spec"].get("nodeName")
-    )
-    return f"PodGroup {namespace}/{name}: waits for nothing; {bound} of its pods have a node"
+        return f"Pod {namespace}/{name}: {_state_of_pod(answer.body)}"
+    return f"PodGroup {namespace}/{name}: waits for nothing; {_state_of_group(client, answer.body)}"
+
+
+def _state_of_group(client: Client, group: Mapping[str, Any]) -> str:
+    """How many of its pods have a node, and why there are not more."""
+    meta = group["metadata"]
+    members = [
+        pod
+        for pod in client.get(catalog.POD.path(meta["namespace"]))["items"]
+        if (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == meta["name"]
+        and "deletionTimestamp" not in pod["metadata"]
+        and (pod.get("status") or {}).get("phase") != "Failed"
+    ]
+    bound = sum(1 for pod in members if pod["spec"].get("nodeName"))
+    said = f"{bound} of its pods have a node"
+    minimum = (group["spec"]["schedulingPolicy"].get("gang") or {}).get("minCount", 0)
+    if bound >= minimum:
+        return said
+    others = {pod["spec"].get("schedulerName", OURS) for pod in members if not pod["spec"].get("nodeName")} - {OURS}
+    why = f'the others belong to the scheduler "{min(others)}"' if others else "pods are missing"
+    return f"{said}, below its minimum of {minimum}: {why}"
+
+
+def _state_of_pod(pod: Mapping[str, Any]) -> str:
+    phase, node = (pod.get("status") or {}).get("phase"), pod["spec"].get("nodeName")
+    scheduler = pod["spec"].get("schedulerName", OURS)
+    if phase in ("Succeeded", "Failed"):
+        return f"has ended ({phase})" + (f" on {node}" if node else "")
+    if node:
+        return f"runs on {node}"
+    if pod["metadata"].get("deletionTimestamp"):
+        return "is being deleted"
+    if scheduler != OURS:
+        return (
+            f'belongs to the scheduler "{scheduler}" (spec.schedulerName), which is not Muster; Muster leaves it alone'
+        )
+    return "is about to be decided"

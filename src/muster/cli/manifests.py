@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from muster.api import catalog
 from muster.cli.failure import USAGE, Failure
+from muster.cli.printing import label
 from muster.runtime import documents
 from muster.runtime.documents import Document, DocumentError
 
@@ -27,8 +28,7 @@ class Manifest(NamedTuple):
     @property
     def label(self) -> str:
         """What people call it: `podgroup.scheduling.k8s.io/training`."""
-        group = f".{self.kind.group}" if self.kind.group else ""
-        return f"{self.kind.singular}{group}/{self.name}"
+        return label(self.kind, self.name)
 
 
 def load(files: Sequence[str], namespace: str) -> list[Manifest]:
@@ -86,6 +86,10 @@ def _namespace(meta: Mapping[str, Any], default: str, source: str) -> str:
 def _documents(name: str) -> list[Document]:
     if name == "-":
         return documents.parse(_standard_input(), "standard input")
+    if "://" in name:
+        raise DocumentError(
+            f"-f {name}: files only, no addresses; fetch it first (curl -sSO {name}), then name the file"
+        )
     return documents.read(Path(name))
 
 

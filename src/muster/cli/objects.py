@@ -18,10 +18,10 @@ WITH_DEPENDENTS = {"propagationPolicy": "Background"}
 
 
 class Target(NamedTuple):
-    """What the command line names: `pods`, `pod x` or `pod/x`; `namespace` None means all of them."""
+    """What the command line names: `pods`, `pod x y` or `pod/x`; `namespace` None means all of them."""
 
     kind: str
-    name: str | None
+    names: Sequence[str]
     namespace: str | None
 
 
@@ -32,13 +32,21 @@ def apply(files: Sequence[str], namespace: str, server: str | None) -> int:
 
 
 def get(target: Target, output: str, selector: str, server: str | None) -> int:
-    kind, name = resolve(target.kind, target.name)
+    if output not in printing.OUTPUTS:
+        raise Failure(f"-o {output}: unknown output; known: {', '.join(printing.OUTPUTS)}", USAGE)
+    kind, names = several(target.kind, target.names)
     client = Client(server)
-    if name is not None and selector:
+    if names and selector:
         raise Failure(f"-l {selector}: a selector picks among all {kind.plural}; leave it or the name out", USAGE)
-    if name is not None and target.namespace is None and kind.namespaced:
-        raise Failure(f"-A: {kind.singular}/{name} is in one namespace; name it with -n", USAGE)
-    body = client.get(kind.path(target.namespace, name), {"labelSelector": selector} if selector else None)
+    if names and target.namespace is None and kind.namespaced:
+        raise Failure(f"-A: {kind.singular}/{names[0]} is in one namespace; name it with -n", USAGE)
+    found = [client.get(kind.path(target.namespace, name)) for name in names]
+    if len(found) == 1:
+        body = found[0]
+    elif found:
+        body = {"apiVersion": "v1", "kind": "List", "items": found}
+    else:
+        body = client.get(kind.path(target.namespace), {"labelSelector": selector} if selector else None)
     printing.show(kind, body, output, with_namespace=kind.namespaced and target.namespace is None)
     return 0
 
@@ -52,16 +60,25 @@ def delete(kind: str | None, names: Sequence[str], files: Sequence[str], namespa
         return _each(manifests, lambda one: _delete(client, one.kind, one.namespace, one.name))
     if kind is None:
         raise Failure("name what to delete: KIND NAME, KIND/NAME, or -f FILE", USAGE)
-    found, first = resolve(kind, names[0] if names else None)
-    chosen = [*names] if names else [first] if first else []
+    found, chosen = several(kind, names)
     if not chosen:
         raise Failure(f"NAME is missing: say which of the {found.plural} to delete", USAGE)
     client = Client(server)
-    return _each(chosen, lambda name: _delete(client, found, namespace, str(name)))
+    return _each(chosen, lambda name: _delete(client, found, namespace, name))
+
+
+def several(kind: str, names: Sequence[str]) -> tuple[catalog.Kind, list[str]]:
+    """`pods`, `pod/x` or `pod` and any number of names to the kind and the names.
+
+    Raises:
+        Failure: see `resolve`.
+    """
+    found, first = resolve(kind, names[0] if names else None)
+    return found, [*names] or ([first] if first else [])
 
 
 def resolve(kind: str, name: str | None) -> tuple[catalog.Kind, str | None]:
-    """`pod/x` or `pod` and `x` to the kind and the name.
+    """`pod/x` or `pod` and `x` to the kind and the name; also as printed, `podgroup.scheduling.k8s.io/x`.
 
     Raises:
         Failure: the kind is unknown, or there are two names.
@@ -72,9 +89,23 @@ def resolve(kind: str, name: str | None) -> tuple[catalog.Kind, str | None]:
     if slash and name is not None:
         raise Failure(f"{kind} {name}: names two objects; write {word}/{inline} or {word} {name}", USAGE)
     try:
-        return catalog.named(word), inline or name
+        return named(word), inline or name
     except ValueError as error:
         raise Failure(f"KIND: {error}", USAGE) from None
+
+
+def named(word: str) -> catalog.Kind:
+    """The kind of a plural, singular, kind or short name, alone or with its group: `job` or `job.batch`.
+
+    Raises:
+        ValueError: there is none.
+    """
+    short, _, group = word.partition(".")
+    try:
+        kind = catalog.named(short)
+    except ValueError:
+        return catalog.named(word)
+    return kind if group in ("", kind.group) else catalog.named(word)
 
 
 def _each(things: Sequence[Any], act: Any) -> int:
@@ -110,8 +141,7 @@ def _existing(client: Client, one: Manifest) -> Mapping[str, Any] | None:
 
 def _delete(client: Client, kind: catalog.Kind, namespace: str, name: str) -> str:
     _checked(client.call("DELETE", kind.path(namespace, name), query=WITH_DEPENDENTS))
-    group = f".{kind.group}" if kind.group else ""
-    return f"{kind.singular}{group}/{name} deleted"
+    return f"{printing.label(kind, name)} deleted"
 
 
 def _checked(answer: Answer) -> Mapping[str, Any]:

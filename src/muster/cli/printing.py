@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from muster.api.catalog import Kind
+from muster.api.instant import MINUTE, SECOND, from_time
+from muster.runtime.clock import SystemClock
 
 Raw = Mapping[str, Any]
 Column = tuple[str, Callable[[Raw], str]]
+
+OUTPUTS = ("table", "yaml", "json", "name")
 
 
 def show(kind: Kind, body: Raw, output: str, *, with_namespace: bool) -> None:
@@ -24,13 +28,20 @@ def show(kind: Kind, body: Raw, output: str, *, with_namespace: bool) -> None:
         print(yaml.safe_dump(body, sort_keys=False, width=120), end="")
     elif output == "name":
         for item in items:
-            print(f"{kind.singular}{f'.{kind.group}' if kind.group else ''}/{item['metadata']['name']}")
+            print(label(kind, item["metadata"]["name"]))
     elif not items:
         print(f"no {kind.plural} found")
     else:
+        if kind.kind == "Event":
+            items = sorted(items, key=_last_seen)
         columns = _columns(kind.kind)
         head = [("NAMESPACE", lambda item: _at(item, "metadata.namespace")), *columns] if with_namespace else columns
         print(table([name for name, _ in head], [[value(item) for _, value in head] for item in items]))
+
+
+def label(kind: Kind, name: str) -> str:
+    """What people call an object: `podgroup.scheduling.k8s.io/training`."""
+    return f"{kind.singular}{f'.{kind.group}' if kind.group else ''}/{name}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -44,7 +55,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _columns(kind: str) -> list[Column]:
     name: Column = ("NAME", lambda item: _at(item, "metadata.name"))
-    return [name, *_COLUMNS.get(kind, [("CREATED", lambda item: _at(item, "metadata.creationTimestamp"))])]
+    return [name, *_COLUMNS.get(kind, [_AGE])]
 
 
 def _at(item: Any, path: str) -> str:
@@ -68,6 +79,35 @@ def _condition(wanted: str) -> Callable[[Raw], str]:
         return ""
 
     return read
+
+
+def _last_seen(event: Raw) -> str:
+    return _at(event, "lastTimestamp") or _at(event, "eventTime") or _at(event, "metadata.creationTimestamp")
+
+
+def _since(stamp: str) -> str:
+    """How long ago that was, in its largest unit."""
+    try:
+        seconds = max(0, (SystemClock().now() - from_time(stamp)) // SECOND)
+    except ValueError:
+        return ""
+    for unit, size in (("d", 24 * 60 * MINUTE), ("h", 60 * MINUTE), ("m", MINUTE)):
+        if seconds * SECOND >= 2 * size:
+            return f"{seconds * SECOND // size}{unit}"
+    return f"{seconds}s"
+
+
+_AGE: Column = ("AGE", lambda item: _since(_at(item, "metadata.creationTimestamp")))
+
+
+def _number(title: str, path: str) -> Column:
+    """A count, which is left out of the object where it is 0."""
+    return title, lambda item: _at(item, path) or "0"
+
+
+def _unless_deleted(read: Callable[[Raw], str]) -> Callable[[Raw], str]:
+    """The column's value, or that the object is on its way out."""
+    return lambda item: "Terminating" if _at(item, "metadata.deletionTimestamp") else read(item)
 
 
 def _phase(pod: Raw) -> str:
@@ -116,16 +156,21 @@ _COLUMNS: Mapping[str, list[Column]] = {
         _field("MEMORY", "status.allocatable.memory"),
         ("GPUS", lambda node: str((((node.get("status") or {}).get("allocatable")) or {}).get("nvidia.com/gpu", ""))),
     ],
-    "PodGroup": [("POLICY", _policy), ("SCHEDULED", _condition("PodGroupInitiallyScheduled"))],
-    "CompositePodGroup": [("POLICY", _policy), ("SCHEDULED", _condition("CompositePodGroupInitiallyScheduled"))],
-    "Job": [
-        _field("PARALLELISM", "spec.parallelism"),
-        _field("ACTIVE", "status.active"),
-        _field("READY", "status.ready"),
-        _field("SUCCEEDED", "status.succeeded"),
-        _field("FAILED", "status.failed"),
+    "PodGroup": [("POLICY", _policy), ("SCHEDULED", _unless_deleted(_condition("PodGroupInitiallyScheduled")))],
+    "CompositePodGroup": [
+        ("POLICY", _policy),
+        ("SCHEDULED", _unless_deleted(_condition("CompositePodGroupInitiallyScheduled"))),
     ],
+    "Job": [
+        _number("PARALLELISM", "spec.parallelism"),
+        _number("ACTIVE", "status.active"),
+        _number("READY", "status.ready"),
+        _number("SUCCEEDED", "status.succeeded"),
+        _number("FAILED", "status.failed"),
+    ],
+    "Namespace": [("STATUS", _unless_deleted(lambda item: _at(item, "status.phase"))), _AGE],
     "Event": [
+        ("SEEN", lambda event: _since(_last_seen(event))),
         _field("TYPE", "type"),
         _field("REASON", "reason"),
         ("ABOUT", lambda event: f"{_at(event, 'involvedObject.kind')}/{_at(event, 'involvedObject.name')}"),

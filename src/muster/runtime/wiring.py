@@ -90,7 +90,12 @@ class Cluster:
 def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     """Puts the parts together. Must run inside the event loop that will drive them."""
     log = Log()
-    server = ApiServer(setup.gates, new_uid=lambda: str(uuid.uuid4()), priority_admission=setup.priority_admission)
+    server = ApiServer(
+        setup.gates,
+        new_uid=lambda: str(uuid.uuid4()),
+        priority_admission=setup.priority_admission,
+        started=setup.clock.now(),
+    )
     local = Local(server, setup.clock, changes or Changes())
     worker = Worker()
     loop = Loop(local, worker, log, PATIENT)
