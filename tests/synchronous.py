@@ -40,6 +40,8 @@ class Driver:
         self.decisions = 0
         self.timers: dict[str, Instant] = {}
         self.refuse: dict[str, int] = {}
+        self.lose = 0
+        """So many of the next status patches are refused."""
         self.held: list[Decide] | None = None
         self._revision = 0
         self._todo: deque[Any] = deque()
@@ -167,6 +169,9 @@ class Driver:
         old = self.objects[resource].get(("default", name))
         if old is None:
             return _status(404)
+        if self.lose:
+            self.lose -= 1
+            return _status(503)
         if old["metadata"]["uid"] != request.body["metadata"]["uid"]:
             return _status(409)
         self.put(_patched(old, request.body["status"]), MODIFIED)

@@ -146,12 +146,36 @@ HELD = [
         diagnosis(
             verdict=Verdict.WAITING,
             rejections=(Rejection(Reason.GATED, 0, "example.com/quota"),),
-            remedies=(Remedy("remove-gate", 0, "example.com/quota"),),
+            remedies=(Remedy("remove-gate", 1, "example.com/quota"),),
             names=("worker-3",),
         ),
         'scheduling gate "example.com/quota" of pod worker-3 holds the group',
         'PodGroup team/train waits: scheduling gate "example.com/quota" of pod worker-3 holds the group; '
         'to change that, remove the scheduling gate "example.com/quota".',
+    ),
+    (
+        diagnosis(
+            verdict=Verdict.WAITING,
+            min_count=4,
+            pending=3,
+            rejections=(
+                Rejection(Reason.MEMBERS_MISSING, 0),
+                Rejection(Reason.GATED, 0, "a"),
+                Rejection(Reason.GATED, 0, "b"),
+            ),
+            remedies=(Remedy("add-members", 1), Remedy("lower-min-count", 3), Remedy("remove-gate", 2, "a, b")),
+            names=("w-0",),
+        ),
+        '3 of 4 members exist; scheduling gate "a" of pod w-0 holds the group; '
+        'scheduling gate "b" of pod w-0 holds the group',
+        'PodGroup team/train waits: 3 of 4 members exist and scheduling gate "a" of pod w-0 holds the group '
+        'and scheduling gate "b" of pod w-0 holds the group; to change that, create 1 more member, '
+        'or lower minCount to 3, and remove the scheduling gates "a" and "b".',
+    ),
+    (
+        diagnosis(verdict=Verdict.WAITING, rejections=(Rejection(Reason.GROUP_DELETED, 0, "train"),)),
+        'PodGroup "train" is being deleted',
+        'PodGroup team/train waits: PodGroup "train" is being deleted.',
     ),
     (
         diagnosis(verdict=Verdict.WAITING, rejections=(Rejection(Reason.PARENT_MISSING, 0, "tree"),)),
@@ -208,6 +232,14 @@ def test_the_verdict_on_a_single_pod_and_on_leftovers_is_what_their_nodes_say():
     left = diagnosis(verdict=Verdict.SCHEDULED, min_count=2, pending=3, placed=2, nodes=2, rejections=full)
     assert wording.verdict(left) == (
         "PodGroup team/train runs, and 1 further member waits: 0/2 nodes are available: 2 Insufficient cpu."
+    )
+
+
+def test_a_group_that_has_its_minimum_runs_whatever_its_further_members_wait_for():
+    full = (Rejection(Reason.INSUFFICIENT, 2, "cpu"),)
+    late = diagnosis(min_count=2, running=2, pending=2, nodes=2, rejections=full)
+    assert wording.verdict(late) == (
+        "PodGroup team/train runs, and 2 further members wait: 0/2 nodes are available: 2 Insufficient cpu."
     )
 
 

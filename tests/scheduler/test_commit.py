@@ -97,6 +97,45 @@ def test_a_refused_pod_whose_node_goes_is_placed_elsewhere():
     assert driver.nodes_of("m-0", "m-1") == ["n1", "n3"]
 
 
+def cordon(raw):
+    raw["spec"]["unschedulable"] = True
+
+
+def test_a_refused_pod_is_not_bound_to_a_node_that_no_longer_admits_it():
+    driver = Driver()
+    driver.refuse = {"p": 403}
+    driver.create(node_manifest("n1", gpus=1), pod_manifest("p", gpus=1))
+    driver.change("Node", "n1", cordon)
+    driver.refuse = {}
+    driver.create(node_manifest("n2", gpus=1))
+    driver.advance(15)
+    assert driver.nodes_of("p") == ["n2"]
+
+
+def test_a_refused_pod_is_not_bound_to_a_node_that_has_shrunk():
+    driver = Driver()
+    driver.refuse = {"g-1": 403}
+    driver.create(node_manifest("n1", gpus=2), *gang_manifests("g", 2, gpus=1))
+    driver.change("Node", "n1", lambda raw: raw["status"]["allocatable"].update({"nvidia.com/gpu": "1"}))
+    driver.refuse = {}
+    driver.create(node_manifest("n2", gpus=1))
+    driver.advance(15)
+    assert driver.nodes_of("g-0", "g-1") == ["n1", "n2"]
+
+
+def test_a_wholly_refused_gang_that_loses_a_member_binds_nobody_until_it_is_complete():
+    driver = Driver()
+    driver.refuse = {"g-0": 403, "g-1": 403}
+    driver.create(node_manifest("n1", gpus=4), *gang_manifests("g", 2, gpus=1))
+    driver.delete("Pod", "g-1")
+    driver.refuse = {}
+    driver.advance(30)
+    assert driver.bound() == set()
+    driver.create(pod_manifest("g-2", gpus=1, group="g"))
+    driver.advance(15)
+    assert driver.bound() == {"g-0", "g-2"}
+
+
 # --- what changes while a decision is under way
 
 

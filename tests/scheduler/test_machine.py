@@ -195,6 +195,97 @@ def test_nominations_of_pods_that_would_have_fitted_are_cleared():
     assert sorted(nominated.values(), key=str) == [None, "n1"]
 
 
+def test_a_condition_whose_write_is_refused_is_written_again():
+    driver = Driver()
+    driver.lose = 3
+    driver.create(node_manifest("n1", gpus=1), *gang_manifests("g", 1, gpus=1), pod_manifest("p", gpus=1))
+    assert (driver.condition("PodGroup", "g"), driver.condition("Pod", "p")) == (None, None)
+    driver.advance(5)
+    assert driver.condition("PodGroup", "g")["status"] == "True"
+    assert driver.condition("Pod", "p")["reason"] == "Unschedulable"
+    assert driver.scheduler.idle(driver.now)
+
+
+def test_a_scheduler_that_died_before_it_said_scheduled_is_made_up_for():
+    driver = Driver()
+    driver.create(node_manifest("n1", gpus=2), *gang_manifests("g", 2, gpus=1))
+    driver.objects["podgroups"][("default", "g")].pop("status")
+    driver.restart()
+    assert driver.condition("PodGroup", "g")["status"] == "True"
+
+
+def test_a_condition_follows_the_generation_it_was_observed_at():
+    driver = Driver()
+    driver.create(node_manifest("n1", gpus=2), *gang_manifests("g", 2, gpus=1))
+    driver.change("PodGroup", "g", lambda raw: raw["spec"]["schedulingPolicy"]["gang"].update(minCount=1))
+    assert driver.condition("PodGroup", "g")["observedGeneration"] == 2
+
+
+def test_a_raised_minimum_and_a_hold_that_comes_back_are_told():
+    driver = Driver()
+    driver.create(node_manifest("n1", gpus=1), *gang_manifests("g", 2, gpus=1)[:2])
+    driver.advance(15)
+    driver.change("PodGroup", "g", lambda raw: raw["spec"]["schedulingPolicy"]["gang"].update(minCount=3))
+    driver.advance(15)
+    assert driver.condition("PodGroup", "g")["message"] == "1 of 3 members exist"
+    driver.create(*(pod_manifest(f"m{number}", gpus=1, group="g") for number in range(2)))
+    assert driver.condition("PodGroup", "g")["message"].startswith("minCount (3)")
+    driver.delete("Pod", "m0", "m1")
+    driver.advance(15)
+    assert driver.condition("PodGroup", "g")["message"] == "1 of 3 members exist"
+
+
+def test_a_pod_bound_by_somebody_else_meanwhile_is_not_called_unschedulable():
+    driver = Driver()
+    driver.create(node_manifest("n1", gpus=1))
+    driver.hold_decisions()
+    driver.create(pod_manifest("p", gpus=2))
+    driver.change("Pod", "p", lambda raw: raw["spec"].update(nodeName="n1"))
+    driver.release()
+    assert driver.condition("Pod", "p") is None
+
+
+def test_a_group_that_is_being_deleted_is_gone_to_its_pending_pods():
+    driver = Driver()
+    driver.create(node_manifest("n1", gpus=1), *gang_manifests("g", 2, gpus=1))
+    driver.change("PodGroup", "g", lambda raw: raw["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
+    driver.create(node_manifest("n2", gpus=8))
+    driver.advance(15)
+    assert driver.bound() == set()
+    assert driver.condition("PodGroup", "g")["message"] == 'PodGroup "g" is being deleted'
+
+
+def test_the_longest_names_get_events_too():
+    driver = Driver()
+    name = "p" * 253
+    driver.create(pod_manifest(name, gpus=1))
+    assert driver.told("Pod", name) == [("FailedScheduling", "no nodes available to schedule pods")]
+    assert {len(event["metadata"]["name"]) for event in driver.events} == {253}
+
+
+def test_a_member_that_ends_well_ends_the_mismatch_it_was():
+    driver = Driver()
+    odd = pod_manifest("odd", group="g", priority=1, nodeName="n1")
+    driver.create(node_manifest("n1"), odd, gang_manifest("g", 2, priority=5), pod_manifest("m", group="g", priority=5))
+    assert driver.condition("PodGroup", "g")["reason"] == "SchedulerError"
+    driver.change("Pod", "odd", lambda raw: raw.setdefault("status", {}).update(phase="Succeeded"))
+    driver.advance(2)
+    assert driver.bound() == {"odd", "m"}
+
+
+def test_a_mismatching_member_that_leaves_while_the_attempt_is_under_way_is_not_waited_for():
+    driver = Driver()
+    driver.create(node_manifest("n1"))
+    driver.hold_decisions()
+    driver.create(*gang_manifests("g", 1, priority=5), pod_manifest("odd", group="g", priority=1))
+    driver.delete("Pod", "g-0")
+    driver.create(pod_manifest("g-1", group="g", priority=5))
+    driver.release()
+    driver.delete("Pod", "odd")
+    driver.advance(2)
+    assert driver.bound() == {"g-1"}
+
+
 # --- when it is silent
 
 

@@ -57,6 +57,8 @@ class Reason(IntEnum):
     BINDING_REFUSED = 73
     # The decision itself failed; `detail` is what was raised.
     DECISION_FAILED = 74
+    # The group is being deleted: to its pending pods it is gone (statement 11).
+    GROUP_DELETED = 75
 
     @property
     def wakes_on(self) -> frozenset[Cure]:
@@ -85,6 +87,7 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.UNSUPPORTED: _MEMBERS,
     Reason.BINDING_REFUSED: frozenset(),
     Reason.DECISION_FAILED: frozenset(),
+    Reason.GROUP_DELETED: frozenset({Cure.GROUP_CHANGED}),
 }
 
 
@@ -112,7 +115,8 @@ class Remedy(NamedTuple):
     """One change that would let the entry be placed, cheapest first. `action` is a code that `wording` renders.
 
     Actions: add-members (amount), lower-min-count (to amount), free (amount of detail), add-nodes (amount, like
-    detail), uncordon (amount nodes), tolerate (detail), remove-gate (detail), create-group (detail), match-priority.
+    detail), uncordon (amount nodes), tolerate (detail), remove-gate (amount, the names in detail), create-group
+    (detail), match-priority.
     """
 
     action: str

@@ -5,7 +5,7 @@ Messages keep the shapes that Kubernetes users and tools know (statements 31, 32
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
@@ -104,6 +104,8 @@ def hold_message(diagnosis: Diagnosis, rejection: Rejection) -> str:
             return "Scheduling is blocked due to non-empty scheduling gates"
         case Reason.GROUP_MISSING:
             return f'PodGroup "{rejection.detail}" does not exist'
+        case Reason.GROUP_DELETED:
+            return f'PodGroup "{rejection.detail}" is being deleted'
         case Reason.PARENT_MISSING:
             return f'parent composite pod group "{rejection.detail}" cannot be used: composite groups are not built yet'
         case _:
@@ -127,25 +129,24 @@ def error_message(diagnosis: Diagnosis) -> str:
 def verdict(diagnosis: Diagnosis) -> str:
     """One sentence: why it waits, how much it lacks, where it is nearest, and what would change that."""
     subject = f"{diagnosis.entry.kind.value} {diagnosis.entry.key}"
+    left = diagnosis.pending - (diagnosis.placed if diagnosis.verdict is Verdict.SCHEDULED else 0)
+    head = f"{subject} waits"
+    if _runs(diagnosis):
+        head = f"{subject} runs, and {_count(left, 'further member')} {_waits(left)}"
+    return f"{head}: {_why(diagnosis)}{_nearest(diagnosis.shortfall)}{_remedies(diagnosis)}."
+
+
+def _runs(diagnosis: Diagnosis) -> bool:
+    """Whether the group has its minimum, so that only further members wait."""
     if diagnosis.verdict is Verdict.SCHEDULED:
-        left = diagnosis.pending - diagnosis.placed
-        head = f"{subject} runs, and {_count(left, 'further member')} {_waits(left)}: {_why(diagnosis)}"
-    else:
-        head = f"{subject} waits: {_why(diagnosis)}"
-    return head + _nearest(diagnosis.shortfall) + _remedies(diagnosis.remedies) + "."
-
-
-def fits_now(diagnosis: Diagnosis) -> str:
-    """Of an entry that would be placed if it were decided now, wholly or in part."""
-    subject = f"{diagnosis.entry.kind.value} {diagnosis.entry.key}"
-    if diagnosis.entry.kind is EntryKind.POD:
-        return f"{subject} fits now, and waits for its next attempt."
-    fitting, members = diagnosis.placed, _count(diagnosis.pending, "pending member")
-    return f"{subject} waits for its next attempt: {fitting} of its {members} {_fit(fitting)} now."
-
-
-def _fit(number: int) -> str:
-    return "fits" if number == 1 else "fit"
+        return True
+    there = diagnosis.running + diagnosis.succeeded
+    return (
+        diagnosis.verdict is Verdict.UNSCHEDULABLE
+        and diagnosis.entry.kind is EntryKind.POD_GROUP
+        and diagnosis.running > 0
+        and there >= diagnosis.min_count
+    )
 
 
 def _why(diagnosis: Diagnosis) -> str:
@@ -154,7 +155,7 @@ def _why(diagnosis: Diagnosis) -> str:
     if diagnosis.verdict is Verdict.ERROR:
         return error_message(diagnosis)
     where = nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes)).rstrip(".")
-    if diagnosis.entry.kind is EntryKind.POD or diagnosis.verdict is Verdict.SCHEDULED:
+    if diagnosis.entry.kind is EntryKind.POD or (_runs(diagnosis) and diagnosis.rejections):
         return where
     return f"{_lack(diagnosis)} ({where})" if diagnosis.rejections or not diagnosis.nodes else _lack(diagnosis)
 
@@ -179,9 +180,19 @@ def _nearest(shortfall: Shortfall | None) -> str:
     return f"; {where} lacks {format_amount(shortfall.resource, shortfall.lacking)} {shortfall.resource}"
 
 
-def _remedies(remedies: Iterable[Remedy]) -> str:
-    told = [remedy_phrase(remedy) for remedy in remedies]
-    return f"; to change that, {', or '.join(told)}" if told else ""
+def _remedies(diagnosis: Diagnosis) -> str:
+    """Any of them helps; but of what holds an entry before any attempt, everything must go."""
+    told = [(remedy.action in _FOR_MEMBERS, remedy_phrase(remedy)) for remedy in diagnosis.remedies]
+    if not told:
+        return ""
+    if diagnosis.verdict is not Verdict.WAITING:
+        return f"; to change that, {', or '.join(phrase for _, phrase in told)}"
+    members = ", or ".join(phrase for for_members, phrase in told if for_members)
+    others = [phrase for for_members, phrase in told if not for_members]
+    return f"; to change that, {', and '.join(filter(None, (members, *others)))}"
+
+
+_FOR_MEMBERS = frozenset({"add-members", "lower-min-count"})
 
 
 def remedy_phrase(remedy: Remedy) -> str:
@@ -197,10 +208,15 @@ _REMEDIES: Mapping[str, Callable[[Remedy], str]] = {
     "add-nodes": lambda r: f"add {_count(r.amount, 'node')}" + (f" like {r.detail}" if r.detail else ""),
     "uncordon": lambda r: f"uncordon {_count(r.amount, 'node')}",
     "tolerate": lambda r: f"tolerate the taint {r.detail}",
-    "remove-gate": lambda r: f'remove the scheduling gate "{r.detail}"',
+    "remove-gate": lambda r: _remove_gates(r.detail.split(", ")),
     "create-group": lambda r: f'create the PodGroup "{r.detail}"',
     "match-priority": lambda r: "give its pods and the group the same priority",
 }
+
+
+def _remove_gates(gates: Sequence[str]) -> str:
+    quoted = " and ".join(f'"{gate}"' for gate in gates)
+    return f"remove the scheduling gate{'s' if len(gates) > 1 else ''} {quoted}"
 
 
 def format_amount(resource: str, amount: int) -> str:

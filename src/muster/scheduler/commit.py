@@ -88,6 +88,8 @@ class Binding:
     """When it was refused for the first time."""
     message: str = ""
     """What the server said last."""
+    checked_at: int = -1
+    """Generation of the node when the pod was last found to fit there."""
 
 
 class Commit:
@@ -143,7 +145,7 @@ class Commit:
     def _reaches_minimum(self, head: QueueEntry, placed: int) -> bool:
         assert head.group is not None
         group, members = self.cache.groups.get(head.group.key), self.cache.members.get(head.group.key)
-        if group is None or members is None or group.uid != head.group.uid:
+        if group is None or group.terminating or members is None or group.uid != head.group.uid:
             return False
         return len(members.running) + len(members.succeeded) + placed >= group.min_count
 
@@ -244,11 +246,39 @@ class Commit:
     def send_again(self, binding: Binding) -> Write:
         return self._send(binding)
 
-    def is_lost(self, binding: Binding) -> bool:
-        """Whether node or group of a binding are gone, so that it may not be sent again."""
-        key = binding.entry
-        missing = key.kind is EntryKind.POD_GROUP and key.key not in self.cache.groups
-        return missing or binding.node not in self.cache.nodes
+    def may_be_sent_again(self, binding: Binding) -> bool:
+        """Whether the decision still holds: group and node are there, the minimum is in reach, and the pod fits."""
+        if binding.node not in self.cache.nodes or self._is_out_of_reach(binding.entry):
+            return False
+        at = self.cache.rooms.generation(binding.node)
+        return binding.checked_at == at or self._fits(binding)
+
+    def _fits(self, binding: Binding) -> bool:
+        """Asks the filters with the pod off the node; if they agree it is back there afterwards."""
+        record, touched = self.cache.pods[binding.record.key], dict(self.cache.rooms.touched)
+        self.cache.forget(record)
+        fits = still_fits(self.cache.snapshot(), self._profile, [(record.cls, binding.node)])
+        if fits:
+            self.cache.assume(record, binding.node)
+            self.cache.rooms.touched = touched
+            binding.checked_at = self.cache.rooms.generation(binding.node)
+        return fits
+
+    def _is_out_of_reach(self, key: EntryKey) -> bool:
+        """Whether a group is gone, or has nothing bound and, with all its slots, less than its minimum."""
+        if key.kind is EntryKind.POD:
+            return False
+        group, members = self.cache.groups.get(key.key), self.cache.members.get(key.key)
+        if group is None or group.terminating or members is None:
+            return True
+        return len(members.running) + len(members.succeeded) < group.min_count and not self.has_bound(key)
+
+    def drop_hopeless(self, key: EntryKey) -> None:
+        """Gives back the other slots of an entry that has lost one, if they alone are of no use."""
+        if self._is_out_of_reach(key):
+            for binding in tuple(self._refused.get(key, {}).values()):
+                if binding.step is Step.RETRYING:
+                    self.drop(binding)
 
     def give_up_due(self) -> Instant | None:
         """When the next entry with nothing bound gives its slots back."""

@@ -36,9 +36,11 @@ class News(Enum):
     """What happened to an entry's own pods or group."""
 
     NOTHING = 0
-    CURE = 1
-    """Something that can let it be placed: a member more, another class, a mismatch gone."""
-    URGENT = 2
+    LEFT = 1
+    """A member left or ended: that helps only if members disagreed."""
+    CURE = 2
+    """Something that can let it be placed: a member more, another class."""
+    URGENT = 3
     """As CURE, and a person asked for it: no backoff (a lowered minimum, statement 34)."""
 
 

@@ -30,8 +30,7 @@ class HeldBack:
         entry = self._queue.entries.get(key)
         if entry is None or entry.state is not State.HELD:
             self._due.pop(key, None)
-            if entry is None:
-                self._told.pop(key, None)
+            self._told.pop(key, None)
             return
         told = self._told.get(key)
         if told is not None and told[:2] == (entry.uid, entry.hold):

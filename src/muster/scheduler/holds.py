@@ -17,6 +17,7 @@ class Hold(NamedTuple):
 
     reasons: tuple[Rejection, ...]
     present: int = 0
+    needed: int = 1
     names: tuple[str, ...] = ()
 
 
@@ -26,17 +27,19 @@ def hold_of(cache: Cache, key: EntryKey) -> Hold | None:
         return _group_hold(cache.groups.get(key.key), cache.members.get(key.key, _NOBODY), key.key.name)
     record = cache.pods[key.key]
     if record.gates:
-        return Hold(tuple(Rejection(Reason.GATED, 0, gate) for gate in record.gates), 1, (record.key.name,))
+        return Hold(tuple(Rejection(Reason.GATED, 0, gate) for gate in record.gates), 1, 1, (record.key.name,))
     if record.unsupported:
-        return Hold(_unsupported(record.unsupported), 1, (record.key.name,))
+        return Hold(_unsupported(record.unsupported), 1, 1, (record.key.name,))
     return None
 
 
 def _group_hold(group: GroupRecord | None, members: Members, name: str) -> Hold | None:
     if group is None:
-        return Hold((Rejection(Reason.GROUP_MISSING, 0, name),), members.present, (name,))
+        return Hold((Rejection(Reason.GROUP_MISSING, 0, name),), members.present, names=(name,))
+    if group.terminating:
+        return Hold((Rejection(Reason.GROUP_DELETED, 0, name),), members.present, names=(name,))
     if group.parent is not None:
-        return Hold((Rejection(Reason.PARENT_MISSING, 0, group.parent),), members.present, (group.parent,))
+        return Hold((Rejection(Reason.PARENT_MISSING, 0, group.parent),), members.present, names=(group.parent,))
     reasons: tuple[Rejection, ...] = ()
     names: tuple[str, ...] = ()
     if members.present < group.min_count:
@@ -51,7 +54,7 @@ def _group_hold(group: GroupRecord | None, members: Members, name: str) -> Hold 
         first = members.unsupported[min(members.unsupported)]
         reasons += _unsupported(first.unsupported)
         names = names or (first.key.name,)
-    return Hold(reasons, members.present, names) if reasons else None
+    return Hold(reasons, members.present, group.min_count, names) if reasons else None
 
 
 def _unsupported(demands: tuple[str, ...]) -> tuple[Rejection, ...]:
@@ -80,13 +83,14 @@ def diagnose(cache: Cache, key: EntryKey, uid: str, hold: Hold) -> Diagnosis:
 
 def _remedies(key: Key, hold: Hold, group: GroupRecord | None) -> list[Remedy]:
     remedies = []
-    for rejection in hold.reasons:
-        if rejection.reason is Reason.MEMBERS_MISSING and group is not None:
+    gates = [rejection.detail for rejection in hold.reasons if rejection.reason is Reason.GATED]
+    for reason in dict.fromkeys(rejection.reason for rejection in hold.reasons):
+        if reason is Reason.MEMBERS_MISSING and group is not None:
             remedies.append(Remedy("add-members", group.min_count - hold.present))
             if hold.present:
                 remedies.append(Remedy("lower-min-count", hold.present))
-        elif rejection.reason is Reason.GATED:
-            remedies.append(Remedy("remove-gate", 0, rejection.detail))
-        elif rejection.reason is Reason.GROUP_MISSING:
+        elif reason is Reason.GATED:
+            remedies.append(Remedy("remove-gate", len(gates), ", ".join(gates)))
+        elif reason in (Reason.GROUP_MISSING, Reason.GROUP_DELETED):
             remedies.append(Remedy("create-group", 0, key.name))
     return remedies

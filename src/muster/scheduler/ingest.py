@@ -23,6 +23,8 @@ INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 DEFAULT_SCHEDULER = "default-scheduler"
 
 _NOTHING: Raw = {}
+_LONG = 10
+"""No completion index has so many digits."""
 _ENDED = {"Succeeded": Phase.SUCCEEDED, "Failed": Phase.FAILED}
 _AFFINITIES = ("podAffinity", "podAntiAffinity")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -167,9 +169,10 @@ def _instant(text: str | None) -> int:
 
 
 def _rank(meta: Raw) -> int | None:
+    """The completion index; it is advice, so nonsense is none."""
     for kind in ("labels", "annotations"):
         index = (meta.get(kind) or _NOTHING).get(COMPLETION_INDEX)
-        if index is not None and index.isdecimal():
+        if isinstance(index, str) and index.isdecimal() and len(index) < _LONG:
             return int(index)
     return None
 

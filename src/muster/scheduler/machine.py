@@ -17,16 +17,16 @@ from muster.scheduler import diagnoses, holds
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
 from muster.scheduler.commit import Binding, BindTag, Commit, Step
 from muster.scheduler.effects import Decide, SchedulerEffect
-from muster.scheduler.entries import LONGEST_BACKOFF, Entry
+from muster.scheduler.entries import LONGEST_BACKOFF, Entry, News
 from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
 from muster.scheduler.queue import Queue
-from muster.scheduler.reports import MANY, EventTag, Reports
+from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.rooms import Touch, missed
 from muster.scheduler.watching import GROUPS, NODES, PODS, Watching
 
-BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT = "backoff", "safety", "retry", "give-up", "report"
+BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT, REPEAT = "backoff", "safety", "retry", "give-up", "report", "repeat"
 """Tags of the timers."""
 
 
@@ -59,7 +59,7 @@ class Scheduler:
         """Watched resources, in the order in which they must be listed first."""
         self._profile = profile
         self._budget = budget or Work()
-        self._reports = Reports(scheduler_name, placements=gates.topology)
+        self._reports = Reports(self.cache, scheduler_name, placements=gates.topology)
         self._heldback = HeldBack(self.queue)
         ingest = Ingest(groups=gates.generic_workload, topology=gates.topology)
         self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback)
@@ -136,6 +136,7 @@ class Scheduler:
             RETRY: self.commit.retry_due(),
             GIVE_UP: self.commit.give_up_due(),
             REPORT: self._heldback.due(),
+            REPEAT: self._reports.repeat_due(),
         }
         for tag, at in wanted.items():
             if self._timers.get(tag) != at:
@@ -152,6 +153,8 @@ class Scheduler:
             yield from self._retry(now)
         elif tag == GIVE_UP:
             yield from self._give_up(now)
+        elif tag == REPEAT:
+            yield from self._reports.repeat(now)
         elif tag == REPORT:
             for entry, hold in self._heldback.take(now):
                 diagnosis = holds.diagnose(self.cache, entry.key, entry.uid, hold)
@@ -246,6 +249,8 @@ class Scheduler:
             binding = self.commit.outcome(event.tag, event.response, now)
             if binding is not None:
                 yield from self._bound(binding, now)
+        elif isinstance(event.tag, ConditionTag):
+            self._reports.answered(event.tag, event.response, now)
         elif isinstance(event.tag, EventTag) and isinstance(event, Refused):
             self._reports.unknown(event.tag)
 
@@ -263,12 +268,16 @@ class Scheduler:
             yield from self._reports.bound(binding.record, binding.node, now)
 
     def _retry(self, now: Instant) -> Iterator[SchedulerEffect]:
+        """Sends refused bindings again where they can still be carried out; the others give their slots back."""
         for binding in tuple(self.commit.due_retries(now)):
-            if self.commit.is_lost(binding):
-                self.commit.drop(binding)
-                self._watching.refresh(binding.entry, now)
-            else:
+            if binding.step is not Step.RETRYING:
+                continue
+            if self.commit.may_be_sent_again(binding):
                 yield self.commit.send_again(binding)
+            else:
+                self.commit.drop(binding)
+                self.commit.drop_hopeless(binding.entry)
+                self._watching.refresh(binding.entry, now, News.CURE)
 
     def _give_up(self, now: Instant) -> Iterator[SchedulerEffect]:
         yield from ()

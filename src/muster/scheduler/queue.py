@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from muster.api.instant import MINUTE, Instant
 from muster.engine.profile import Profile
-from muster.model.diagnosis import Diagnosis
+from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, Phase, PodClass, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
@@ -105,9 +105,9 @@ class Queue:
         elif entry.state is State.HELD or news is News.URGENT:
             self._waiting.remove(entry)
             self._wake(entry, 0 if news is News.URGENT else now)
-        elif entry.state is State.WAITING and news is News.CURE:
+        elif entry.state is State.WAITING and _cures(entry, news):
             self._waiting.remove(entry)
-            self._wake(entry, now)
+            self._wake(entry, 0 if self._is_broken(entry) else now)
         elif entry.state is State.ACTIVE:
             self._activate(entry)
 
@@ -149,9 +149,12 @@ class Queue:
     # -- waking by events elsewhere
 
     def wake(self, touched: Mapping[str, Touch], now: Instant) -> None:
-        """Wakes what waits for room or for a better node and may fit now that these nodes have got better."""
+        """Wakes what waits for room or for a better node and may fit now that these nodes have got better.
+
+        A broken group does not sit out its backoff then, lest equals take what it needs (M12).
+        """
         for entry in self._waiting.cured(touched):
-            self._wake(entry, now)
+            self._wake(entry, 0 if self._is_broken(entry) else now)
 
     def _pass_on(self, entry: Entry) -> None:
         """Somebody woken on behalf of its class did not fail: the next in line has a try."""
@@ -226,7 +229,7 @@ class Queue:
                 break
             heapq.heappop(self._active)
             entry.state, entry.news = State.DECIDING, News.NOTHING
-            heads.append((entry, self._head(entry)))
+            heads.append((entry, self.head(entry)))
             pods += size
             groups += entry.key.kind is EntryKind.POD_GROUP
             if alone:
@@ -244,7 +247,8 @@ class Queue:
         lacking = self.cache.groups[entry.key.key].min_count - len(members.running) - len(members.succeeded)
         return lacking if lacking < len(members.pending) else None
 
-    def _head(self, entry: Entry) -> QueueEntry:
+    def head(self, entry: Entry) -> QueueEntry:
+        """The entry as it would be decided now."""
         key = entry.key
         if key.kind is EntryKind.POD:
             record = self.cache.pods[key.key]
@@ -267,7 +271,7 @@ class Queue:
         """Nothing could be placed. `retry`: no event is needed for another attempt, only the backoff."""
         entry.attempts += 1
         entry.rejected = 0
-        entry.ready_at = now + backoff(1 if self._is_broken(entry) else entry.attempts)
+        entry.ready_at = now + backoff(entry.attempts)
         if entry.runner_of is not head.pods[0].cls:
             self._pass_on(entry)
         if retry:
@@ -349,6 +353,13 @@ class Queue:
             return self.cache.pods[key.key].priority
         group = self.cache.groups.get(key.key)
         return group.priority if group else max(record.priority for record in self.pending(key))
+
+
+def _cures(entry: Entry, news: News) -> bool:
+    """Whether this can let a waiting entry be placed."""
+    if news is News.LEFT:
+        return entry.diagnosis is not None and entry.diagnosis.verdict is Verdict.ERROR
+    return news is News.CURE
 
 
 def _member_order(record: PodRecord) -> tuple[int, Instant, int, Key]:

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from muster.api import writes
-from muster.api.calls import STRATEGIC_PATCH
+from muster.api.calls import STRATEGIC_PATCH, Response
 from muster.api.instant import MINUTE, Instant, to_time
 from muster.api.machine import Write
 from muster.api.object import Object
 from muster.model import wording
 from muster.model.diagnosis import Diagnosis, Reason, Verdict
 from muster.model.keys import Key
-from muster.model.records import EntryKind, GroupRecord, PodRecord, QueueEntry
+from muster.model.records import EntryKind, GroupRecord, Phase, PodRecord, QueueEntry
+from muster.scheduler.cache import Cache
+from muster.scheduler.entries import backoff
 
 POD_SCHEDULED = "PodScheduled"
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
@@ -32,6 +34,7 @@ MANY = 16
 """From so many pods on, one event on their group says that they are bound."""
 MANY_FAILED = 64
 """So many pods of a group get an event when they cannot be placed; all get the condition."""
+LONGEST_NAME = 253
 COUNT_UP: Instant = MINUTE
 """A repeated event is counted at once, and its new count is written at most so often."""
 
@@ -42,6 +45,8 @@ class Condition(NamedTuple):
     status: str
     reason: str
     message: str
+    generation: int
+    """observedGeneration; 0: none."""
 
 
 class Subject(NamedTuple):
@@ -68,6 +73,25 @@ class _NewEvent(NamedTuple):
     write: Write
 
 
+class ConditionTag(NamedTuple):
+    """Tag of a condition's patch: refused, it is sent again."""
+
+    uid: str
+    number: int
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A condition that was sent and not accepted yet."""
+
+    resource: str
+    key: Key
+    body: Mapping[str, Any]
+    number: int
+    attempts: int = 1
+    again_at: Instant | None = None
+
+
 class EventTag(NamedTuple):
     """Tag of the patch that counts an event up: refused, the event is gone and the next one is made anew."""
 
@@ -87,14 +111,20 @@ class Reports:
     """Remembers what was said, so that it is not said again.
 
     Args:
+        cache: says which pods still wait when an outcome is reported.
         scheduler_name: the source of events.
         placements: whether messages of groups speak of placements (statement 65).
     """
 
-    def __init__(self, scheduler_name: str, *, placements: bool) -> None:
+    def __init__(self, cache: Cache, scheduler_name: str, *, placements: bool) -> None:
+        self._cache = cache
         self._source = scheduler_name
         self._placements = placements
         self._conditions: dict[str, Condition] = {}
+        self._sent: dict[str, _Sent] = {}
+        self._repeats: set[str] = set()
+        """Those of `_sent` that were refused."""
+        self._number = 0
         self._told: dict[str, dict[str, _Told]] = {}
 
     # -- what is known to be written
@@ -103,16 +133,50 @@ class Reports:
         """Notes the condition of this type that an object carries."""
         for condition in (obj.raw.get("status") or {}).get("conditions") or ():
             if condition.get("type") == kind:
-                self._conditions[uid] = Condition(
-                    condition.get("status", ""), condition.get("reason", ""), condition.get("message", "")
-                )
+                get = condition.get
+                seen = (get("status", ""), get("reason", ""), get("message", ""), get("observedGeneration", 0))
+                if uid not in self._sent:
+                    self._conditions[uid] = Condition(*seen)
                 return
-        self._conditions.pop(uid, None)
+        if uid not in self._sent:
+            self._conditions.pop(uid, None)
 
     def forget(self, uid: str) -> None:
         """The object is gone, or of no interest any more."""
         self._conditions.pop(uid, None)
         self._told.pop(uid, None)
+        self._sent.pop(uid, None)
+        self._repeats.discard(uid)
+
+    def answered(self, tag: ConditionTag, response: Response, now: Instant) -> None:
+        """How a condition's patch ended: accepted, or to be sent again after a pause unless the object is gone."""
+        sent = self._sent.get(tag.uid)
+        if sent is None or sent.number != tag.number:
+            return
+        if response.ok or response.status == 404:
+            del self._sent[tag.uid]
+        else:
+            sent.again_at = now + backoff(sent.attempts)
+            self._repeats.add(tag.uid)
+
+    def repeat_due(self) -> Instant | None:
+        """When the next refused condition is sent again."""
+        return min((self._sent[uid].again_at or 0 for uid in self._repeats), default=None)
+
+    def repeat(self, now: Instant) -> Iterable[Write]:
+        """Sends again what was refused long enough ago."""
+        for uid in sorted(self._repeats):
+            sent = self._sent[uid]
+            if sent.again_at is not None and sent.again_at <= now:
+                self._repeats.discard(uid)
+                sent.again_at = None
+                sent.attempts += 1
+                yield self._write(uid, sent)
+
+    def _write(self, uid: str, sent: _Sent) -> Write:
+        key = sent.key
+        request = writes.patch(sent.resource, key.namespace, key.name, sent.body, STRATEGIC_PATCH, subresource="status")
+        return Write(request, ConditionTag(uid, sent.number))
 
     def unknown(self, tag: EventTag) -> None:
         """The event that should have been counted up does not exist any more."""
@@ -123,12 +187,15 @@ class Reports:
     def placed(self, head: QueueEntry, diagnosis: Diagnosis, bound: int, nodes: int, now: Instant) -> Iterable[Write]:
         """The plan was accepted (statement 64: True is written now, not when binding has ended)."""
         if head.group is not None:
-            if not head.group.scheduled:
-                yield from self._group_condition(head.group, Condition("True", "Scheduled", ""), now)
+            yield from self.scheduled(head.group, now)
             if bound >= MANY:
                 message = f"Successfully assigned {bound} pods to {nodes} nodes"
                 yield from self._event(of_group(head.group), "Scheduled", message, now)
         yield from self._unplaced(head, diagnosis, now)
+
+    def scheduled(self, group: GroupRecord, now: Instant) -> Iterable[Write]:
+        """The group has its minimum, decided now or found running."""
+        return self._group_condition(group, Condition("True", "Scheduled", "", group.generation), now)
 
     def bound(self, record: PodRecord, node: str, now: Instant) -> Iterable[Write]:
         """One pod of a small group, or a single one, is bound."""
@@ -139,9 +206,9 @@ class Reports:
         """Nothing of the entry was placed."""
         reason = ERROR if diagnosis.verdict is Verdict.ERROR else UNSCHEDULABLE
         if head.group is not None:
-            if not head.group.scheduled:
-                message = wording.group_message(diagnosis, placements=self._placements)
-                yield from self._group_condition(head.group, Condition("False", reason, message), now)
+            message = wording.group_message(diagnosis, placements=self._placements)
+            condition = Condition("False", reason, message, head.group.generation)
+            yield from self._group_condition(head.group, condition, now)
             yield from self._event(of_group(head.group), "FailedScheduling", wording.verdict(diagnosis), now)
         yield from self._unplaced(head, diagnosis, now)
 
@@ -149,20 +216,27 @@ class Reports:
         """Condition and event of every pod that was left out (statement 62)."""
         failed = diagnosis.verdict is not Verdict.SCHEDULED
         reason = ERROR if diagnosis.verdict is Verdict.ERROR else UNSCHEDULABLE
-        left = [record for record in head.pods if failed or record.key in diagnosis.pods]
+        left = [r for r in head.pods if (failed or r.key in diagnosis.pods) and self._still_waits(r)]
         messages: dict[int, str] = {}
         for at, record in enumerate(left):
             alike = id(diagnosis.pods.get(record.key))
             if alike not in messages:
                 messages[alike] = wording.pod_message(diagnosis, record.key, placements=self._placements)
-            yield from self._pod_condition(record, Condition("False", reason, messages[alike]), now)
+            yield from self._pod_condition(record, reason, messages[alike], now)
             if at < MANY_FAILED:
                 yield from self._event(of_pod(record), "FailedScheduling", messages[alike], now)
+
+    def _still_waits(self, record: PodRecord) -> bool:
+        """Whether the pod is what it was when the decision was asked for: it may be gone, made anew or bound by now."""
+        known = self._cache.pods.get(record.key)
+        return known is record or (
+            known is not None and known.uid == record.uid and known.phase is Phase.PENDING and not known.terminating
+        )
 
     def refused(self, record: PodRecord, message: str, now: Instant) -> Iterable[Write]:
         """The API server refuses the binding of a pod."""
         text = f"binding rejected: {message}"
-        yield from self._pod_condition(record, Condition("False", ERROR, text), now)
+        yield from self._pod_condition(record, ERROR, text, now)
         yield from self._event(of_pod(record), "FailedScheduling", text, now)
 
     def nominate(self, record: PodRecord, node: str) -> Write:
@@ -176,23 +250,24 @@ class Reports:
     def held(
         self, diagnosis: Diagnosis, group: GroupRecord | None, pods: Iterable[PodRecord], now: Instant
     ) -> Iterable[Write]:
-        """An entry is kept aside (M6). `pods`: its pending ones, oldest first."""
+        """An entry is kept aside (M6). `pods`: its pending ones."""
         pods = tuple(pods)
         message = wording.group_message(diagnosis)
         if diagnosis.entry.kind is EntryKind.POD_GROUP:
             if group is None:
-                yield from self._event(of_pod(pods[0]), "FailedScheduling", message, now)
+                oldest = min(pods, key=lambda record: (record.created, record.key))
+                yield from self._event(of_pod(oldest), "FailedScheduling", message, now)
             else:
-                if not group.scheduled:
-                    yield from self._group_condition(group, Condition("False", UNSCHEDULABLE, message), now)
+                condition = Condition("False", UNSCHEDULABLE, message, group.generation)
+                yield from self._group_condition(group, condition, now)
                 yield from self._event(of_group(group), "Waiting", message, now)
         elif diagnosis.rejections[0].reason is Reason.UNSUPPORTED:
-            yield from self._pod_condition(pods[0], Condition("False", UNSCHEDULABLE, message), now)
+            yield from self._pod_condition(pods[0], UNSCHEDULABLE, message, now)
             yield from self._event(of_pod(pods[0]), "FailedScheduling", message, now)
         for record in pods:
             if record.gates:
                 text = "Scheduling is blocked due to non-empty scheduling gates"
-                yield from self._pod_condition(record, Condition("False", GATED, text), now)
+                yield from self._pod_condition(record, GATED, text, now)
 
     def malformed(self, obj: Object, message: str, now: Instant) -> Iterable[Write]:
         """An object cannot be understood and is left out of account."""
@@ -201,35 +276,38 @@ class Reports:
 
     # -- writing
 
-    def _pod_condition(self, record: PodRecord, condition: Condition, now: Instant) -> Iterable[Write]:
-        if self._is_news(record.uid, condition):
-            body = self._patch(record.uid, POD_SCHEDULED, condition, record.generation, now)
-            key = record.key
-            yield Write(writes.patch("pods", key.namespace, key.name, body, STRATEGIC_PATCH, subresource="status"))
-            self._conditions[record.uid] = condition
+    def _pod_condition(self, record: PodRecord, reason: str, message: str, now: Instant) -> Iterable[Write]:
+        condition = Condition("False", reason, message, record.generation)
+        if self._conditions.get(record.uid) != condition:
+            yield self._send("pods", record.key, record.uid, POD_SCHEDULED, condition, now)
 
     def _group_condition(self, group: GroupRecord, condition: Condition, now: Instant) -> Iterable[Write]:
+        """Once True it stays True (statement 64); an attempt that fails then only says that it saw the generation."""
         known = self._conditions.get(group.uid)
-        if self._is_news(group.uid, condition) and not (known and known.status == "True"):
-            body = self._patch(group.uid, INITIALLY_SCHEDULED, condition, group.generation, now)
-            key = group.key
-            yield Write(writes.patch("podgroups", key.namespace, key.name, body, STRATEGIC_PATCH, subresource="status"))
-            self._conditions[group.uid] = condition
+        if known is not None and known.status == "True" and condition.status != "True":
+            condition = known._replace(generation=condition.generation)
+        if known != condition:
+            yield self._send("podgroups", group.key, group.uid, INITIALLY_SCHEDULED, condition, now)
 
-    def _is_news(self, uid: str, condition: Condition) -> bool:
-        return self._conditions.get(uid) != condition
-
-    def _patch(
-        self, uid: str, kind: str, condition: Condition, generation: int, now: Instant
-    ) -> Mapping[str, Mapping[str, Any]]:
+    def _send(self, resource: str, key: Key, uid: str, kind: str, condition: Condition, now: Instant) -> Write:
         """Only for this incarnation; the time changes only with the status."""
-        entry: dict[str, Any] = {"type": kind, **condition._asdict(), "observedGeneration": generation}
+        entry: dict[str, Any] = {
+            "type": kind,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+        }
+        if condition.generation:
+            entry["observedGeneration"] = condition.generation
         known = self._conditions.get(uid)
         if known is None or known.status != condition.status:
             entry["lastTransitionTime"] = to_time(now)
-        if not generation:
-            del entry["observedGeneration"]
-        return {"metadata": {"uid": uid}, "status": {"conditions": [entry]}}
+        self._conditions[uid] = condition
+        self._number += 1
+        body = {"metadata": {"uid": uid}, "status": {"conditions": [entry]}}
+        sent = self._sent[uid] = _Sent(resource, key, body, self._number)
+        self._repeats.discard(uid)
+        return self._write(uid, sent)
 
     def _event(self, subject: Subject, reason: str, message: str, now: Instant) -> Iterable[Write]:
         told = self._told.setdefault(subject.uid, {})
@@ -249,7 +327,8 @@ class Reports:
 
     def _new_event(self, subject: Subject, reason: str, message: str, now: Instant) -> _NewEvent:
         digest = zlib.crc32(f"{subject.uid}{reason}{message}".encode())
-        name = f"{subject.key.name}.{now:x}{digest:08x}"
+        suffix = f".{now:x}{digest:08x}"
+        name = subject.key.name[: LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
         return _NewEvent(name, Write(writes.create(self._event_body(name, subject, reason, message, now))))
 
     def _event_body(self, name: str, subject: Subject, reason: str, message: str, now: Instant) -> Mapping[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from muster.api.instant import Instant
 from muster.api.machine import DELETED, Listed, Observed, Write
 from muster.api.object import Object
-from muster.model.diagnosis import Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
 from muster.scheduler.cache import Cache
@@ -30,6 +29,7 @@ class Watching:
     ) -> None:
         self._ingest, self._cache, self._queue = ingest, cache, queue
         self._commit, self._reports, self._heldback = commit, reports, heldback
+        self._said: list[Write] = []
         self._versions = {resource: Versions() for resource in (NODES, GROUPS, PODS)}
         self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
             NODES: self._put_node,
@@ -42,7 +42,7 @@ class Watching:
             PODS: self._drop_pod,
         }
 
-    def listed(self, event: Listed, now: Instant) -> Iterable[Write]:
+    def listed(self, event: Listed, now: Instant) -> Sequence[Write]:
         """Everything there is: what is not in it is gone."""
         resource = event.resource
         if resource not in self._versions:
@@ -51,36 +51,37 @@ class Watching:
         if versions:
             for key in versions.missing({_key(obj) for obj in event.objects}):
                 self._drop[resource](key, now)
-        complaints: list[Write] = []
         for obj in event.objects:
-            complaints.extend(self._news(resource, obj, now, listed=True))
-        return complaints
+            self._news(resource, obj, now, listed=True)
+        return self._take_said()
 
-    def observed(self, event: Observed, now: Instant) -> Iterable[Write]:
+    def observed(self, event: Observed, now: Instant) -> Sequence[Write]:
         """One change; late, repeated and reordered ones are recognised and make no difference."""
         resource, obj = event.resource, event.object
         if resource not in self._versions:
             return ()
         if event.change != DELETED:
-            return self._news(resource, obj, now, listed=False)
-        key = _key(obj)
-        if self._versions[resource].ends(key, obj.uid):
+            self._news(resource, obj, now, listed=False)
+        elif self._versions[resource].ends(key := _key(obj), obj.uid):
             self._drop[resource](key, now)
-        return ()
+        return self._take_said()
 
-    def _news(self, resource: str, obj: Object, now: Instant, *, listed: bool) -> Iterable[Write]:
+    def _take_said(self) -> Sequence[Write]:
+        said, self._said = self._said, []
+        return said
+
+    def _news(self, resource: str, obj: Object, now: Instant, *, listed: bool) -> None:
         meta = obj.raw.get("metadata")
         if type(meta) is not dict or not isinstance(uid := meta.get("uid"), str):
-            return ()
+            return
         key = Key(meta.get("namespace", ""), meta.get("name", ""))
         if not self._versions[resource].accepts(key, uid, version(str(meta.get("resourceVersion", "")))):
-            return ()
+            return
         try:
             self._put[resource](obj, now, listed)
         except Malformed as error:
             self._drop_other(resource, key, uid, now)
-            return self._reports.malformed(obj, str(error), now)
-        return ()
+            self._said.extend(self._reports.malformed(obj, str(error), now))
 
     def _drop_other(self, resource: str, key: Key, uid: str, now: Instant) -> None:
         """Whatever had this name before an object that cannot be read is gone; its own earlier state is kept."""
@@ -141,36 +142,27 @@ class Watching:
         if record.phase is not Phase.PENDING and key.kind is EntryKind.POD and known is None:
             return
         seen = Seen(record.created if listed else now, record.created) if known is None else None
-        self.refresh(key, now, self._pod_news(key, known, record, ours=ours), seen if _is_waiting(record) else None)
+        self.refresh(key, now, _pod_news(known, record, ours=ours), seen if _is_waiting(record) else None)
 
     def _drop_pod(self, key: Key, now: Instant) -> None:
         old = self._cache.drop_pod(key)
         if old is not None:
             self._reports.forget(old.uid)
             self._commit.gone(old.uid)
-            entry = owner(old)
-            self.refresh(entry, now, self._left(entry))
-
-    def _pod_news(self, key: EntryKey, old: PodRecord | None, new: PodRecord, *, ours: bool) -> News:
-        """Whether the change of a pod can let its own entry be placed. `ours`: it was assumed to be where it is now."""
-        if not _counts(new):
-            return self._left(key)
-        if old is None or not _counts(old):
-            return News.CURE
-        if new.phase is Phase.PENDING:
-            return News.CURE if _asks(old) != _asks(new) else News.NOTHING
-        return News.CURE if old.phase is Phase.PENDING and not ours else News.NOTHING
-
-    def _left(self, key: EntryKey) -> News:
-        """A member left: that helps only if members disagreed."""
-        entry = self._queue.entries.get(key)
-        error = entry is not None and entry.diagnosis is not None and entry.diagnosis.verdict is Verdict.ERROR
-        return News.CURE if error else News.NOTHING
+            self.refresh(owner(old), now, News.LEFT)
 
     def refresh(self, key: EntryKey, now: Instant, news: News = News.NOTHING, seen: Seen | None = None) -> None:
-        """Brings one entry up to date, and notes if it is held."""
+        """Brings one entry up to date, notes if it is held, and says of a group that runs that it was scheduled."""
         self._queue.refresh(key, now, news, seen)
         self._heldback.note(key, now)
+        if key.kind is EntryKind.POD_GROUP and self._has_its_minimum(key.key):
+            self._said.extend(self._reports.scheduled(self._cache.groups[key.key], now))
+
+    def _has_its_minimum(self, group: Key) -> bool:
+        known, members = self._cache.groups.get(group), self._cache.members.get(group)
+        if known is None or members is None or not members.running:
+            return False
+        return len(members.running) + len(members.succeeded) >= known.min_count
 
 
 def _key(obj: Object) -> Key:
@@ -189,6 +181,17 @@ def _group_news(old: GroupRecord | None, new: GroupRecord) -> News:
         new.policy,
     )
     return News.CURE if changed else News.NOTHING
+
+
+def _pod_news(old: PodRecord | None, new: PodRecord, *, ours: bool) -> News:
+    """Whether the change of a pod can let its own entry be placed. `ours`: it was assumed to be where it is now."""
+    if not _counts(new) or new.phase is Phase.SUCCEEDED:
+        return News.LEFT
+    if old is None or not _counts(old):
+        return News.CURE
+    if new.phase is Phase.PENDING:
+        return News.CURE if _asks(old) != _asks(new) else News.NOTHING
+    return News.CURE if old.phase is Phase.PENDING and not ours else News.NOTHING
 
 
 def _is_waiting(record: PodRecord) -> bool:
