@@ -40,6 +40,19 @@ def test_what_cannot_fit_waits_with_its_reason(told: tuple[int, str, float]) -> 
     )
 
 
+def test_a_gang_is_introduced_before_its_verdict_and_a_job_goes_by_its_own_name(told: tuple[int, str, float]) -> None:
+    text = told[1]
+    assert text.index("gang too-big asks for 32 pods x 8 accelerators") < text.index("PodGroup default/too-big waits")
+    assert re.search(r"Job training waits: it needs 128 members at once, 112 run", text)
+    assert "training-pgt" not in text
+
+
+def test_the_summary_speaks_of_what_is_free_in_the_end(told: tuple[int, str, float]) -> None:
+    summary = told[1].partition("What waits, and why")[2]
+    assert re.search(r"too-big waits: it needs 32 members at once, 0 can be placed, 32 short", summary)
+    assert max(map(len, summary.splitlines())) <= 104
+
+
 def test_a_rack_is_lost_and_the_survivors_are_untouched(told: tuple[int, str, float]) -> None:
     survivors = re.search(r"(\d+) of (\d+) surviving pods have the same uid and restart count", told[1])
     assert survivors is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from textwrap import wrap
 
 from rich.console import Console
 
@@ -18,6 +19,10 @@ from muster.views.queue import queue
 from muster.views.why import why
 
 LOST = "muster.dev/lost"
+WIDTH = 100
+"""Characters of a verdict on one line."""
+MARGIN = 9
+"""Blanks before what continues a line of the story: as wide as its time stamp."""
 
 
 def play() -> int:
@@ -81,15 +86,16 @@ async def _mix(stage: Stage, screen: Screen) -> None:
     stage.create(cast.roles())
     took = await stage.until("the mixed gang runs", lambda: stage.running(cast.ROLES) == members)
     screen.say(
-        f"gang {cast.ROLES}: {cast.LEARNERS} learners (8), {cast.ACTORS} actors (4) and {cast.LOADERS} loaders (0)"
-        f" run together ({took:.2f} s)"
+        f"gang {cast.ROLES}: {cast.LEARNERS} learners (8 accelerators each), {cast.ACTORS} actors (4 each)"
+        f" and {cast.LOADERS} loaders (none) run together ({took:.2f} s)"
     )
 
 
 async def _ask_too_much(stage: Stage, screen: Screen) -> None:
     stage.create(cast.too_big())
+    screen.say(f"gang {cast.TOO_BIG} asks for {cast.TOO_MANY} pods x 8 accelerators, more than are free")
     await stage.until("the gang that is too big gets its verdict", lambda: bool(_sentence(stage, cast.TOO_BIG)))
-    screen.say(_sentence(stage, cast.TOO_BIG))
+    screen.say(broken(_sentence(stage, cast.TOO_BIG), MARGIN))
 
 
 async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
@@ -108,7 +114,7 @@ async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
     group = _group(stage)
     await stage.until("the replacements get their verdict", lambda: bool(_sentence(stage, group)))
     screen.say(f"{left} pods run on, {lost} replacements wait")
-    screen.say(_sentence(stage, group))
+    screen.say(broken(_of_the_job(stage, _sentence(stage, group)), MARGIN))
 
 
 async def _go_on_smaller(stage: Stage, screen: Screen) -> None:
@@ -144,6 +150,18 @@ def _sentence(stage: Stage, group: str) -> str:
     return str(found["sentence"]) if found else ""
 
 
+def _of_the_job(stage: Stage, sentence: str) -> str:
+    """The sentence with the Job's name for that of the group which the controller made for it."""
+    return sentence.replace(f"PodGroup default/{_group(stage)} ", f"Job {cast.TRAINING} ")
+
+
+def broken(sentence: str, margin: int) -> str:
+    """A verdict over several lines, broken between its parts; all but the first begin after so many blanks."""
+    parts = sentence.replace(" (0/", "\n(0/").replace(": 0/", ":\n0/").replace("; ", ";\n").splitlines()
+    lines = [line for part in parts for line in wrap(part, WIDTH, break_long_words=False, break_on_hyphens=False)]
+    return ("\n" + " " * margin).join(lines)
+
+
 def closing(stage: Stage) -> str:
     """What ran where, per rack; what waits, and why."""
     capacity = cast.FLEET.nodes * cast.FLEET.gpus
@@ -152,7 +170,8 @@ def closing(stage: Stage) -> str:
         (rack, f"{count[GPU]}/{capacity}", *(str(count[part] or "") for part in parts))
         for rack, count in stage.per_rack().items()
     ]
-    waiting = [f"  {entry['sentence']}" for entry in queue(stage.cluster.scheduler, stage.cluster.profile)]
+    verdicts = [str(entry["sentence"]) for entry in queue(stage.cluster.scheduler, stage.cluster.profile)]
+    waiting = [f"  {broken(_of_the_job(stage, verdict), 4)}" for verdict in verdicts]
     return "\n".join(
         [
             "",
