@@ -112,6 +112,16 @@ def test_a_running_group_below_its_minimum_goes_before_older_equals_and_not_befo
     assert waiting.heads() == ["high", "g", "old"]
 
 
+def test_a_broken_group_does_not_sit_out_its_backoff_while_equals_take_what_it_needs():
+    members = [builders.pod("g1", group="g", node="n1", gpus=4), builders.pod("g2", group="g", gpus=8)]
+    waiting = Waiting()
+    waiting.add(*members, group=builders.group("g", 2))
+    waiting.fail(SHORT)
+    waiting.cache.put_node(builders.node("n2", gpus=8))
+    waiting.queue.wake(waiting.cache.take_touched(), NOW)
+    assert waiting.heads() == ["g"]
+
+
 def test_a_broken_group_with_surplus_is_decided_alone_and_only_for_its_deficit():
     waiting = Waiting()
     waiting.add(builders.pod("single"))

@@ -136,6 +136,19 @@ def verdict(diagnosis: Diagnosis) -> str:
     return f"{head}: {_why(diagnosis)}{_nearest(diagnosis.shortfall)}{_remedies(diagnosis)}."
 
 
+def fits_now(diagnosis: Diagnosis) -> str:
+    """Of an entry that would be placed if it were decided now, wholly or in part."""
+    subject = f"{diagnosis.entry.kind.value} {diagnosis.entry.key}"
+    if diagnosis.entry.kind is EntryKind.POD:
+        return f"{subject} fits now, and waits for its next attempt."
+    fitting, members = diagnosis.placed, _count(diagnosis.pending, "pending member")
+    return f"{subject} waits for its next attempt: {fitting} of its {members} {_fit(fitting)} now."
+
+
+def _fit(number: int) -> str:
+    return "fits" if number == 1 else "fit"
+
+
 def _runs(diagnosis: Diagnosis) -> bool:
     """Whether the group has its minimum, so that only further members wait."""
     if diagnosis.verdict is Verdict.SCHEDULED:
@@ -204,9 +217,9 @@ def remedy_phrase(remedy: Remedy) -> str:
 _REMEDIES: Mapping[str, Callable[[Remedy], str]] = {
     "add-members": lambda r: f"create {_count(r.amount, 'more member')}",
     "lower-min-count": lambda r: f"lower minCount to {r.amount}",
-    "free": lambda r: f"free {format_amount(r.detail, r.amount)} {r.detail}",
+    "free": lambda r: f"free {format_amount(r.detail, r.amount)} {r.detail}" + (f" on {r.where}" if r.where else ""),
     "add-nodes": lambda r: f"add {_count(r.amount, 'node')}" + (f" like {r.detail}" if r.detail else ""),
-    "uncordon": lambda r: f"uncordon {_count(r.amount, 'node')}",
+    "uncordon": lambda r: f"uncordon {r.where}" if r.where else f"uncordon {_count(r.amount, 'node')}",
     "tolerate": lambda r: f"tolerate the taint {r.detail}",
     "remove-gate": lambda r: _remove_gates(r.detail.split(", ")),
     "create-group": lambda r: f'create the PodGroup "{r.detail}"',
