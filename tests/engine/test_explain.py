@@ -60,7 +60,7 @@ def test_remedies_are_those_that_are_enough_by_themselves():
     remedies = diagnosis(nodes, entry, fillers).remedies
     assert remedies[0] == Remedy("tolerate", 3, "broken:NoSchedule")
     assert Remedy("lower-min-count", 30) in remedies
-    assert Remedy("free", 3, builders.GPU) in remedies
+    assert Remedy("free", 3, builders.GPU, "3 nodes") in remedies
     assert [remedy.action for remedy in remedies][-1] == "add-nodes"
 
 
@@ -127,3 +127,65 @@ def test_the_first_unplaced_member_speaks_for_the_group():
     members = [replace(builders.pod("old", cpu=999_000), created=1), builders.pod("young", gpus=9)]
     found = diagnosis([builders.node("n", gpus=8)], gang(2, *members))
     assert found.rejections == (Rejection(Reason.INSUFFICIENT, 1, "cpu"),)
+
+
+def remedies(nodes, entry, bound=()):
+    return {remedy.action: remedy for remedy in diagnosis(nodes, entry, bound).remedies}
+
+
+def test_uncordoning_lifts_the_taint_of_the_cordon_too():
+    cordon = builders.taint("node.kubernetes.io/unschedulable")
+    nodes = [
+        builders.node("small", cpu=1000, unschedulable=True, taints=[cordon]),
+        builders.node("large", cpu=4000, unschedulable=True, taints=[cordon]),
+        builders.node("away", cpu=8000, unschedulable=True, taints=[cordon, builders.taint("dedicated")]),
+    ]
+    found = remedies(nodes, gang(2, *builders.pods("p", 2, cpu=2000)))
+    assert found["uncordon"] == Remedy("uncordon", 1, "", "large")
+
+
+def test_freeing_is_offered_only_where_one_resource_is_all_that_is_short():
+    node = builders.node("n", cpu=4000, memory=4)
+    one, both = builders.pod("one", cpu=3000, node="n"), builders.pod("both", cpu=3000, memory=3, node="n")
+    waiting = builders.entry(builders.pod("p", cpu=4000, memory=4))
+    assert remedies([node], waiting, [one])["free"] == Remedy("free", 3000, "cpu", "n")
+    assert "free" not in remedies([node], waiting, [both])
+
+
+def test_nobody_is_asked_to_free_what_nobody_holds():
+    assert "free" not in remedies([builders.node("n", cpu=4000)], builders.entry(builders.pod("p", cpu=5000)))
+    mates = gang(4, *builders.pods("p", 4, cpu=4000))
+    assert "free" not in remedies(builders.nodes("n", 2, cpu=7000), mates)
+
+
+def test_fragments_add_up_over_the_nearest_nodes():
+    nodes = builders.nodes("n", 4, cpu=4000)
+    bound = [builders.pod(f"f{i}", cpu=1000, node=f"n{i}") for i in range(1, 5)]
+    entry = gang(2, *builders.pods("p", 2, cpu=4000))
+    assert remedies(nodes, entry, bound)["free"] == Remedy("free", 2000, "cpu", "2 nodes")
+    assert diagnosis(nodes, entry, bound).shortfall == Shortfall("cpu", 2000)
+
+
+def test_another_node_is_not_offered_to_a_pod_bound_to_this_one():
+    full = [builders.pod("f", cpu=3000, node="n")]
+    by_label = builders.entry(builders.pod("p", cpu=4000, selector={"kubernetes.io/hostname": "n"}))
+    by_name = builders.entry(builders.pod("p", cpu=4000, required=[builders.term((None, "In", ("n",)))]))
+    free = builders.entry(builders.pod("p", cpu=4000))
+    nodes = [builders.node("n", cpu=4000)]
+    assert [("add-nodes" in remedies(nodes, e, full)) for e in (by_label, by_name, free)] == [False, False, True]
+
+
+def test_of_unlike_missing_members_the_first_speaks_for_itself_only():
+    pods = [*builders.pods("a", 2, cpu=1000, gpus=1), builders.pod("c", cpu=4000)]
+    found = diagnosis([builders.node("n", cpu=4000, gpus=1)], gang(3, *pods))
+    assert found.shortfall == Shortfall(builders.GPU, 1, "n")
+
+
+def test_absurd_amounts_do_not_overflow():
+    most = (1 << 63) - 1
+    nodes = [builders.node("n", cpu=4000, memory=most), builders.node("m", cpu=most, memory=most)]
+    pods = [builders.pod("big", cpu=most - 1), *builders.pods("p", 300, cpu=4000, memory=most)]
+    found = diagnosis(nodes, gang(301, *pods))
+    assert (found.verdict, found.placed, found.proven) == (Verdict.UNSCHEDULABLE, 2, True)
+    assert all(remedy.amount > 0 for remedy in found.remedies)
+    assert diagnosis([builders.node("n", cpu=4000)], builders.entry(builders.pod("p", cpu=most))).shortfall.lacking > 0

@@ -12,6 +12,7 @@ from muster.engine.gang import Placed
 from muster.engine.holds import Holds
 from muster.engine.members import Members
 from muster.engine.remedies import remedies
+from muster.engine.shortage import lacking
 from muster.engine.trial import Trial
 from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
@@ -101,9 +102,11 @@ def explain(trial: Trial, holds: Holds, entry: QueueEntry, failure: Failure) -> 
     shortfall: Shortfall | None = None
     helps: tuple[Remedy, ...] = ()
     if first is not None:
-        shortfall = lacking(trial, members[first[0]].cls, max(missing, 1))
+        some = members[first[0]]
+        waiting = len(some) - placed.counts[first[0]]
+        shortfall = lacking(trial, some.cls, min(max(missing, 1), waiting))
         if missing:
-            helps = remedies(trial, entry, members, placed, missing, shortfall)
+            helps = remedies(trial, entry, members, placed, missing, start)
     return _diagnosis(
         entry,
         trial.snapshot.revision,
@@ -139,12 +142,7 @@ def _static(trial: Trial, cls: int) -> list[tuple[Reason, int, str]]:
 def _counted(trial: Trial, holds: Holds, cls: int, start: int) -> list[Rejection]:
     """Rejections by counted limits: for what others hold, for what is nominated, for what fellow members took."""
     ledger, passes = trial.ledger, trial.state(cls).feasible.passes
-    without_members = ledger.used
-    for taken, nodes, counts in ledger.since(start):
-        if without_members is ledger.used:
-            without_members = ledger.used.copy()
-        # A checkpoint's placements name distinct nodes each, so that plain subtraction is enough.
-        without_members[:, nodes] -= np.multiply.outer(ledger.amounts[taken], counts)
+    without_members = ledger.used - ledger.taken_since(start)
     held = holds.held()
     without_held = without_members if held is None else without_members - held
     open_nodes = passes
@@ -184,24 +182,3 @@ def _short(
             found.append(Rejection(reason or owner, count, trial.details[row]))
             blocked |= short
     return blocked, found
-
-
-def lacking(trial: Trial, cls: int, missing: int) -> Shortfall | None:
-    """What the nearest usable node lacks for one more pod; for several, what they ask of what is short there."""
-    ledger = trial.ledger
-    usable = np.flatnonzero(trial.state(cls).feasible.passes)
-    rows = np.flatnonzero(ledger.amounts[cls])
-    if not len(usable) or not len(rows):
-        return None
-    asked = ledger.amounts[cls, rows][:, None]
-    lack = np.maximum(asked - (ledger.capacity[np.ix_(rows, usable)] - ledger.used[np.ix_(rows, usable)]), 0)
-    share = lack * 1000 // asked
-    total = share.sum(axis=0)
-    nearest = int(total.argmin())
-    if total[nearest] == 0:
-        return None
-    row = int(share[:, nearest].argmax())
-    name = trial.details[int(rows[row])]
-    if missing > 1:
-        return Shortfall(name, int(asked[row, 0]) * missing)
-    return Shortfall(name, int(lack[row, nearest]), trial.snapshot.nodes.names[int(usable[nearest])])

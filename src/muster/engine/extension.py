@@ -50,7 +50,10 @@ class View:
 
 
 class Relaxation(NamedTuple):
-    """`nodes` (bool[M]) would pass the filter after one change, named as in `diagnosis.Remedy`."""
+    """`nodes` (bool[M]) would pass the filter after one change, named as in `diagnosis.Remedy`.
+
+    A change that several filters name by the same action and detail is one change that lifts all their rejections.
+    """
 
     action: str
     detail: str

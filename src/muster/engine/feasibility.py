@@ -85,16 +85,19 @@ def relaxed(nodes: NodeColumns, pod_class: PodClass, profile: Profile) -> Iterab
     """Single changes, each with the nodes (bool[N]) that the class could use after it and cannot use now."""
     view = static_view(nodes, np.ones(len(nodes), dtype=bool))
     passes = feasible_nodes(nodes, pod_class, profile).passes
+    columns: list[np.ndarray] = []
+    lifted: dict[tuple[str, str], list[np.ndarray]] = {}
     for plugin in profile.filters:
         part = plugin.filter_key(pod_class)
         if part is None:
             continue
-        others = np.ones(len(nodes), dtype=bool)
-        for other in profile.filters:
-            other_part = other.filter_key(pod_class)
-            if other is not plugin and other_part is not None:
-                others &= filter_column(nodes, other, other_part, pod_class)
         for action, detail, column in plugin.relaxations(pod_class, view):
-            gained = column & others & ~passes
-            if gained.any():
-                yield Relaxation(action, detail, gained)
+            earlier = lifted.setdefault((action, detail), list(columns))
+            earlier.append(filter_column(nodes, plugin, part, pod_class) | column)
+        columns.append(filter_column(nodes, plugin, part, pod_class))
+        for some in lifted.values():
+            some.extend(columns[len(some) :])
+    for (action, detail), some in lifted.items():
+        gained = np.logical_and.reduce(some) & ~passes
+        if gained.any():
+            yield Relaxation(action, detail, gained)

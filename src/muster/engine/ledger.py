@@ -81,6 +81,13 @@ class Ledger:
         """The placements since a checkpoint, oldest first."""
         return iter(self._log[checkpoint:])
 
+    def taken_since(self, checkpoint: int) -> np.ndarray:
+        """int64[rows, N]: what the placements since a checkpoint hold."""
+        taken = np.zeros_like(self.used)
+        for cls, nodes, counts in self._log[checkpoint:]:
+            taken[:, nodes] += np.multiply.outer(self.amounts[cls], counts)
+        return taken
+
     def replay(self, placements: Iterator[Placement] | list[Placement]) -> None:
         """Places again what was undone."""
         for cls, nodes, counts in placements:

@@ -21,7 +21,7 @@ class Problem:
     amounts: np.ndarray
     """int64[C, R]: only rows that some class asks for."""
     counts: np.ndarray
-    """int64[C]: members of the class."""
+    """int64[C]: members of the class, as far as there are slots for them at all."""
     free: np.ndarray
     """int64[T, R], not negative"""
     allowed: np.ndarray
@@ -38,11 +38,12 @@ class Problem:
 def problem_of(trial: Trial, members: Sequence[Members]) -> Problem:
     """What the ledger's free room means to this group now."""
     states = [trial.state(some.cls) for some in members]
-    counts = np.array([len(some) for some in members], dtype=np.int64)
+    sizes = np.array([len(some) for some in members], dtype=np.int64)
     amounts = trial.ledger.amounts[[some.cls for some in members]]
     rows = np.flatnonzero(amounts.any(axis=0))
     amounts = amounts[:, rows]
-    slots = np.stack([np.minimum(state.slots, count) for state, count in zip(states, counts, strict=True)], axis=1)
+    slots = np.stack([np.minimum(state.slots, size) for state, size in zip(states, sizes, strict=True)], axis=1)
+    counts = np.minimum(sizes, slots.sum(axis=0))
     useful = np.flatnonzero(slots.any(axis=1))
     slots = slots[useful]
     room = (trial.ledger.capacity[np.ix_(rows, useful)] - trial.ledger.used[np.ix_(rows, useful)]).T

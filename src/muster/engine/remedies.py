@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from muster.engine.feasibility import relaxed
+from muster.engine.feasibility import feasible_nodes, relaxed
 from muster.engine.gang import Placed
 from muster.engine.members import Members
+from muster.engine.shortage import freeing
 from muster.engine.trial import Trial
-from muster.model.diagnosis import Remedy, Shortfall
+from muster.model.diagnosis import Remedy
 from muster.model.records import Policy, QueueEntry
+from muster.model.snapshot import NodeColumns
+
+HOSTNAME = "kubernetes.io/hostname"
 
 
 def remedies(
-    trial: Trial,
-    entry: QueueEntry,
-    members: Sequence[Members],
-    placed: Placed,
-    missing: int,
-    shortfall: Shortfall | None,
+    trial: Trial, entry: QueueEntry, members: Sequence[Members], placed: Placed, missing: int, start: int
 ) -> tuple[Remedy, ...]:
-    """For an entry that lacks `missing` members, those `placed` being on the ledger."""
+    """For an entry that lacks `missing` members, those `placed` being on the ledger above the checkpoint `start`."""
     left = [(some.cls, len(some) - n) for some, n in zip(members, placed.counts, strict=True) if n < len(some)]
-    found = [remedy for cls, waiting in left if waiting >= missing for remedy in _relaxing(trial, cls, missing)]
+    enough = [cls for cls, waiting in left if waiting >= missing]
+    found = [remedy for cls in enough for remedy in _relaxing(trial, cls, missing)]
     if entry.group is not None and entry.group.policy is Policy.GANG and placed.total:
         found.append(Remedy("lower-min-count", placed.total + entry.running + entry.succeeded))
-    if shortfall is not None:
-        found.append(Remedy("free", shortfall.lacking, shortfall.resource))
+    ours = trial.ledger.taken_since(start)
+    found += [remedy for cls in enough if (remedy := freeing(trial, cls, missing, ours)) is not None]
     found += _more_nodes(trial, left, missing)
     return tuple(dict.fromkeys(found))
 
@@ -38,28 +39,40 @@ def _relaxing(trial: Trial, cls: int, missing: int) -> Iterator[Remedy]:
     ledger, snapshot = trial.ledger, trial.snapshot
     state = trial.state(cls)
     for action, detail, nodes in relaxed(snapshot.nodes, trial.classes[cls], trial.profile):
-        slots = np.sort(state.count_slots(ledger.used, nodes))[::-1].cumsum()
-        enough = int(np.searchsorted(slots, missing))
+        slots = np.minimum(state.count_slots(ledger.used, nodes), missing)
+        order = np.argsort(-slots, kind="stable")
+        enough = int(np.searchsorted(slots[order].cumsum(), missing))
         if enough < len(slots):
-            yield Remedy(action, enough + 1, detail)
+            where = snapshot.nodes.names[int(order[0])] if action == "uncordon" and enough == 0 else ""
+            yield Remedy(action, enough + 1, detail, where)
 
 
 def _more_nodes(trial: Trial, left: Sequence[tuple[int, int]], missing: int) -> Iterator[Remedy]:
     """Empty nodes like the one that takes most of the missing pods, if one kind takes them all."""
     nobody = np.zeros_like(trial.ledger.used)
-    needed: np.ndarray | None = None
+    needed = np.zeros(len(trial.snapshot.nodes), dtype=np.int64)
+    short: list[int] = []
     for cls, waiting in left:
         count = min(waiting, missing)
         missing -= count
-        if not count:
-            continue
-        slots = trial.state(cls).count_slots(nobody)
-        nodes = np.where(slots > 0, -(-count // np.maximum(slots, 1)), _NEVER)
-        needed = nodes if needed is None else np.minimum(needed + nodes, _NEVER)
-    if needed is not None:
-        best = int(needed.argmin())
-        if needed[best] < _NEVER:
-            yield Remedy("add-nodes", int(needed[best]), trial.snapshot.nodes.names[best])
+        if count:
+            short.append(cls)
+            slots = trial.state(cls).count_slots(nobody)
+            nodes = np.where(slots > 0, -(-count // np.maximum(slots, 1)), _NEVER)
+            needed = np.minimum(needed + nodes, _NEVER)
+    best = int(needed.argmin())
+    if needed[best] < _NEVER and all(_suits_another(trial, cls, best) for cls in short):
+        yield Remedy("add-nodes", int(needed[best]), trial.snapshot.nodes.names[best])
 
 
 _NEVER = 1 << 40
+
+
+def _suits_another(trial: Trial, cls: int, node: int) -> bool:
+    """Whether the class could use a node like this one under another name: it may be bound to this very node."""
+    nodes = trial.snapshot.nodes
+    known = nodes.records[node]
+    name = f"{known.name}-like"
+    labels = {**known.labels, HOSTNAME: name} if HOSTNAME in known.labels else known.labels
+    other = NodeColumns((replace(known, name=name, labels=labels),), nodes.axis)
+    return bool(feasible_nodes(other, trial.classes[cls], trial.profile).passes[0])

@@ -153,7 +153,7 @@ class ClassState:
         self._seen = len(touched)
         if self._ranked is None or len(stale) * 4 > len(self.slots):
             self.refresh()
-            self._ranked = np.where(self.slots > 0, self._score_all(), -1)
+            self._ranked = np.where(self.slots > 0, np.maximum(self._score_all(), 0), -1)
         elif stale:
             self._seen_slots = len(touched)
             unknown = self._recall(stale) if self._memo_pays() else stale
@@ -178,7 +178,7 @@ class ClassState:
             slots, value = known
             fits = slots > 0 and passes.item(node)
             self.slots[node] = slots if fits else 0
-            self._ranked[node] = value + static.item(node) if fits else -1
+            self._ranked[node] = max(value + static.item(node), 0) if fits else -1
         self._misses += len(unknown)
         self._hits += len(nodes) - len(unknown)
         return unknown
@@ -195,7 +195,7 @@ class ClassState:
             )
         slots = slots * self.feasible.passes[nodes]
         self.slots[nodes] = slots
-        self._ranked[nodes] = np.where(slots > 0, values + self.static()[nodes], -1)
+        self._ranked[nodes] = np.where(slots > 0, np.maximum(values + self.static()[nodes], 0), -1)
 
     def _score_all(self) -> np.ndarray:
         ledger = self._trial.ledger

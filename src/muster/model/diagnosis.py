@@ -122,6 +122,8 @@ class Remedy(NamedTuple):
     action: str
     amount: int = 0
     detail: str = ""
+    where: str = ""
+    """The node, or how many nodes, that the change is about (free, uncordon); "" where that does not matter."""
 
 
 class Verdict(Enum):

@@ -13,6 +13,8 @@ from muster.model.records import PodClass, Taint
 
 HARD = ("NoSchedule", "NoExecute")
 SOFT = ("PreferNoSchedule",)
+CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""Follows the node's `unschedulable` field; whoever uncordons the node removes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,17 @@ class Taints:
             yield detail, np.isin(codes, members)
 
     def relaxations(self, pod_class: PodClass, view: View) -> Iterable[Relaxation]:
-        """Tolerating a taint helps where it is the only one that is not tolerated."""
+        """Tolerating a taint helps where it is the only one that is not tolerated; that of a cordon goes with it."""
         sets, codes = view.nodes.taint_sets()
-        alone: dict[str, list[int]] = {}
+        alone: dict[tuple[str, str], list[int]] = {}
         for code, taints in enumerate(sets):
-            missing = {describe(taint) for taint in untolerated(pod_class, taints, HARD)}
-            if len(missing) == 1:
-                alone.setdefault(missing.pop(), []).append(code)
-        for detail, members in sorted(alone.items()):
-            yield Relaxation("tolerate", detail, np.isin(codes, members))
+            missing = set(untolerated(pod_class, taints, HARD))
+            if missing == {CORDON}:
+                alone.setdefault(("uncordon", ""), []).append(code)
+            elif len(missing) == 1:
+                alone.setdefault(("tolerate", describe(missing.pop())), []).append(code)
+        for (action, detail), members in sorted(alone.items()):
+            yield Relaxation(action, detail, np.isin(codes, members))
 
     def score_key(self, pod_class: PodClass) -> Hashable | None:
         return pod_class.tolerations

@@ -1,0 +1,61 @@
+"""What pods of a class lack, node by node: where they would fit most nearly, and what freeing there would do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muster.engine.trial import Trial
+from muster.model.diagnosis import Remedy, Shortfall
+
+
+def lacking(trial: Trial, cls: int, count: int) -> Shortfall | None:
+    """What the nearest usable node lacks for one more pod; for several, what the nearest nodes lack in sum."""
+    usable = np.flatnonzero(trial.state(cls).feasible.passes)
+    rows, lack, share = _shortage(trial, cls, usable)
+    if not len(usable) or not len(rows) or (share.sum(axis=0) == 0).all():
+        return None
+    nearest = np.argsort(share.sum(axis=0), kind="stable")[:count]
+    row = int(share[:, nearest].sum(axis=1).argmax())
+    name = trial.details[int(rows[row])]
+    if count == 1:
+        return Shortfall(name, int(lack[row, nearest[0]]), trial.snapshot.nodes.names[int(usable[nearest[0]])])
+    further = (count - len(nearest)) * int(trial.ledger.amounts[cls, rows[row]])
+    return Shortfall(name, int(lack[row, nearest].sum()) + further)
+
+
+def freeing(trial: Trial, cls: int, count: int, ours: np.ndarray) -> Remedy | None:
+    """The least of one resource that others would have to give up for `count` more pods, each on a node of its own.
+
+    `ours` (int64[rows, N]) is what fellow members hold there: freeing that would help nobody. None if no single
+    resource would do.
+    """
+    ledger = trial.ledger
+    usable = np.flatnonzero(trial.state(cls).feasible.passes)
+    rows, lack, share = _shortage(trial, cls, usable)
+    if not len(rows):
+        return None
+    columns = np.ix_(rows, usable)
+    possible = (ledger.amounts[cls, rows][:, None] <= ledger.capacity[columns] - ours[columns]).all(axis=0)
+    best: tuple[float, Remedy] | None = None
+    for row in range(len(rows)):
+        alone = np.flatnonzero(possible & (lack[row] > 0) & (np.delete(lack, row, axis=0) == 0).all(axis=0))
+        if len(alone) < count:
+            continue
+        chosen = alone[np.argsort(share[row, alone], kind="stable")[:count]]
+        where = trial.snapshot.nodes.names[int(usable[chosen[0]])] if count == 1 else f"{count} nodes"
+        remedy = Remedy("free", int(lack[row, chosen].sum()), trial.details[int(rows[row])], where)
+        cost = float(share[row, chosen].sum())
+        if best is None or cost < best[0]:
+            best = (cost, remedy)
+    return best[1] if best else None
+
+
+def _shortage(trial: Trial, cls: int, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rows that the class asks for, int64[rows, M] what is lacking for one more, float[rows, M] that as a share)."""
+    ledger = trial.ledger
+    rows = np.flatnonzero(ledger.amounts[cls])
+    asked = ledger.amounts[cls, rows][:, None]
+    columns = np.ix_(rows, usable)
+    lack = np.maximum(asked - (ledger.capacity[columns] - ledger.used[columns]), 0)
+    # Shares only rank what is said, never what is done: they may be fractions.
+    return rows, lack, lack / asked
