@@ -69,6 +69,18 @@ def test_every_example_manifest_is_mentioned_and_accepted(served: Served) -> Non
             assert run(["apply", "-f", str(example)]) == 0
 
 
+SNIPPETS = {"docs/how-to/own-profile.md": "check_plugin", "src/muster/workloadbuilder/README.md": "group"}
+"""Pages whose Python runs from top to bottom, and a name that is there in the end."""
+
+
+@pytest.mark.parametrize("page", SNIPPETS)
+def test_the_python_of_a_page_runs(page: str) -> None:
+    code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
+    namespace: dict[str, object] = {}
+    exec(compile(code, page, "exec"), namespace)
+    assert SNIPPETS[page] in namespace
+
+
 def test_the_python_client_example_binds_its_gang_again_and_again(
     served: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
