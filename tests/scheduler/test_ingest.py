@@ -109,6 +109,13 @@ def test_a_node_is_read_with_its_taints_images_and_whole_amounts():
     assert record.images == {"repo/image:latest": 5}
 
 
+@pytest.mark.parametrize("cordoned", [False, True])
+def test_the_taint_that_copies_a_cordon_counts_as_the_cordon(cordoned):
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    record = Ingest().node(stored(node_manifest("n1", taints=[taint], unschedulable=cordoned)))
+    assert (record.taints, record.unschedulable) == ((), True)
+
+
 def test_a_group_is_read_with_its_policy_and_whether_it_was_scheduled():
     manifest = gang_manifest("g", 4, priority=7)
     manifest["status"] = {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True"}]}

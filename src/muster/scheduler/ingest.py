@@ -22,6 +22,8 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 DEFAULT_SCHEDULER = "default-scheduler"
 
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""Says the same as spec.unschedulable, which a controller copies into it, later: one of the two is enough."""
 _NOTHING: Raw = {}
 _LONG = 10
 """No completion index has so many digits."""
@@ -197,14 +199,14 @@ def _unsupported(spec: Raw) -> tuple[str, ...]:
 def _node(raw: Raw) -> NodeRecord:
     meta, spec, status = raw["metadata"], raw.get("spec") or _NOTHING, raw.get("status") or _NOTHING
     given = {name: amount(name, quantity) for name, quantity in (status.get("allocatable") or _NOTHING).items()}
-    taints = (Taint(t["key"], t.get("value") or "", t["effect"]) for t in spec.get("taints") or ())
+    taints = {Taint(t["key"], t.get("value") or "", t["effect"]) for t in spec.get("taints") or ()}
     return NodeRecord(
         name=meta["name"],
         uid=meta["uid"],
         allocatable=tuple(sorted((name, value) for name, value in given.items() if value > 0)),
         labels=cast("Mapping[str, str]", meta.get("labels") or _NOTHING),
-        taints=tuple(sorted(taints)),
-        unschedulable=bool(spec.get("unschedulable")),
+        taints=tuple(sorted(taints - {_CORDON})),
+        unschedulable=bool(spec.get("unschedulable")) or _CORDON in taints,
         images={
             image_name(name): int(image.get("sizeBytes") or 0)
             for image in status.get("images") or ()
