@@ -47,7 +47,7 @@ LINES = (
     Line("up --feature-gates GenericWorkloads=true", USAGE, ["--feature-gates", "GenericWorkloads", "known"]),
     Line("up --feature-gates GenericWorkload", USAGE, ["--feature-gates", "NAME=true"]),
     Line("up --feature-gates GenericWorkload=maybe", USAGE, ["--feature-gates", "NAME=true"]),
-    Line("up --feature-gates GenericWorkload=false", USAGE, ["--feature-gates", "needs GenericWorkload"]),
+    Line("up --feature-gates GenericWorkload=false", USAGE, ["--feature-gates", "GenericWorkload is needed by"]),
     Line("up --feature-gates GenericWorkload=false", USAGE, ["switch off", "CompositePodGroup=false"]),
     Line("up --feature-gates WorkloadWithJob=true,WorkloadWithJob=false", USAGE, ["WorkloadWithJob", "keep one"]),
     Line("up --feature-gates DRAAdminAccess=false", USAGE, ["--feature-gates", "DRAAdminAccess", "locked"]),

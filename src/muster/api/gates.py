@@ -101,10 +101,10 @@ class FeatureGates:
     def __post_init__(self) -> None:
         lacking = {name: _lacking(name, self.on) for name in sorted(self.on) if _lacking(name, self.on)}
         if lacking:
-            needs = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
             wanted = dict.fromkeys(need for missing in lacking.values() for need in missing)
+            needs = (f"{need} is needed by {_listed(n for n, m in lacking.items() if need in m)}" for need in wanted)
             add, leave = _values(wanted, True), _values(_without_support(self.on), False)
-            raise ValueError(f"feature gate {needs}: add {add}, or switch off what needs it: add {leave}")
+            raise ValueError(f"feature gate {'; '.join(needs)}: add {add}, or switch off what needs it: add {leave}")
 
     @classmethod
     def of(cls, *names: str) -> FeatureGates:
@@ -208,6 +208,11 @@ def _without_support(on: frozenset[str]) -> list[str]:
     while unsupported := [name for name in kept if _lacking(name, kept)]:
         kept.difference_update(unsupported)
     return sorted(on - kept)
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _values(names: Iterable[str], value: bool) -> str:
