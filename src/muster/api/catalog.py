@@ -72,7 +72,13 @@ class Kind:
         return self.gate is None or self.gate in gates.on
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of the collection, an object, or a subresource of it; `namespace` None: all namespaces."""
+        """The URL path of the collection, an object, or a subresource of it; `namespace` None: all namespaces.
+
+        Raises:
+            ValueError: a name or namespace is empty, by which one object would become all of them.
+        """
+        if name == "" or (namespace == "" and self.namespaced):
+            raise ValueError(f"{self.plural}: empty {'name' if name == '' else 'namespace'}; None stands for all")
         base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         where = (
             f"{base}/namespaces/{namespace}/{self.plural}" if self.namespaced and namespace else f"{base}/{self.plural}"

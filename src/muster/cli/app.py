@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.failure import FAILED, Failure
+from muster.cli.failure import FAILED, Failure, not_a_segment
 
 app = typer.Typer(
     name="muster",
@@ -27,7 +27,18 @@ Server = Annotated[
         "--server", help="API server; default $MUSTER_SERVER, else http://127.0.0.1:7077.", show_default=False
     ),
 ]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of what names none itself.")]
+
+
+def _namespace(given: str | None) -> str | None:
+    fault = "" if given is None else not_a_segment(given)
+    if fault:
+        raise typer.BadParameter(fault)
+    return given
+
+
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", callback=_namespace, help="Namespace of what names none itself.")
+]
 Everywhere = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Objects of every namespace.")]
 Files = Annotated[
     list[str] | None,
@@ -145,7 +156,13 @@ def explain(
     name: Annotated[str | None, typer.Argument(help="NAME, after a kind.", show_default=False)] = None,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Only this namespace; with a name, default.", show_default=False),
+        typer.Option(
+            "--namespace",
+            "-n",
+            callback=_namespace,
+            help="Only this namespace; with a name, default.",
+            show_default=False,
+        ),
     ] = None,
     as_json: AsJson = False,
     server: Server = None,

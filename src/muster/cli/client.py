@@ -6,7 +6,7 @@ import http.client
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -56,7 +56,7 @@ class Client:
         Raises:
             Failure: nobody answers there, or what answers is no API server.
         """
-        target = f"{path}?{urlencode(query)}" if query else path
+        target = _target(path, query)
         payload = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content_type, "Accept": "application/json", "User-Agent": "muster"}
         try:
@@ -84,6 +84,14 @@ class Client:
         if not answer.ok:
             raise Failure(told(answer))
         return answer.body
+
+
+def _target(path: str, query: Mapping[str, str] | None) -> str:
+    """The request target; what is odd in a name or a selector stays part of it."""
+    try:
+        return quote(path) + (f"?{urlencode(query)}" if query else "")
+    except UnicodeEncodeError as error:
+        raise Failure(f"{error.object!r} is not UTF-8 text", USAGE) from None
 
 
 def told(answer: Answer) -> str:

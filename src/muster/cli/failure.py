@@ -16,6 +16,20 @@ class Failure(Exception):
         self.code = code
 
 
+def not_a_segment(text: str) -> str:
+    """Why a name or namespace cannot be a segment of a URL's path; "" if it can (apimachinery's path segment names).
+
+    An empty one would name the whole collection, and `..` what is above it.
+    """
+    if not text:
+        return "is empty"
+    if text in (".", "..") or "/" in text or "%" in text:
+        return f"{text!r} is no name; it may not be . or .., nor contain / or %"
+    if not text.isprintable():
+        return f"{text!r} is no name; it has characters that cannot be printed"
+    return ""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean "pods"?`, or nothing when no known word is near."""
     found = difflib.get_close_matches(word, list(known), n=1)

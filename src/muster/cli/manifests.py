@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from muster.api import catalog
-from muster.cli.failure import USAGE, Failure
+from muster.cli.failure import USAGE, Failure, not_a_segment
 from muster.cli.printing import label
 from muster.runtime import documents
 from muster.runtime.documents import Document, DocumentError
@@ -71,6 +71,8 @@ def manifest(document: Document, namespace: str) -> Manifest:
     name = meta.get("name")
     if name is not None and not isinstance(name, str):
         raise Failure(f"{source}: metadata.name: {name!r} must be text; put it in quotes")
+    if name and not_a_segment(name):
+        raise Failure(f"{source}: metadata.name: {not_a_segment(name)}")
     if not name and not meta.get("generateName"):
         raise Failure(f"{source}: metadata.name: missing; give the object a name, or a generateName")
     return Manifest(kind, _namespace(meta, namespace, source) if kind.namespaced else "", name or "", body, source)
@@ -80,6 +82,8 @@ def _namespace(meta: Mapping[str, Any], default: str, source: str) -> str:
     namespace = meta.get("namespace", default)
     if not isinstance(namespace, str) or not namespace:
         raise Failure(f"{source}: metadata.namespace: {namespace!r} must be text; put it in quotes, or leave it out")
+    if not_a_segment(namespace):
+        raise Failure(f"{source}: metadata.namespace: {not_a_segment(namespace)}")
     return namespace
 
 

@@ -10,7 +10,7 @@ from muster.api import catalog
 from muster.api.calls import MERGE_PATCH
 from muster.cli import printing
 from muster.cli.client import Answer, Client, told
-from muster.cli.failure import FAILED, USAGE, Failure
+from muster.cli.failure import FAILED, USAGE, Failure, not_a_segment
 from muster.cli.manifests import STRICT, Manifest, load
 
 WITH_DEPENDENTS = {"propagationPolicy": "Background"}
@@ -57,6 +57,7 @@ def delete(kind: str | None, names: Sequence[str], files: Sequence[str], namespa
         raise Failure("give either KIND NAME or -f FILE, not both", USAGE)
     if files:
         manifests, client = load(files, namespace), Client(server)
+        _check_named(manifests)
         return _each(manifests, lambda one: _delete(client, one.kind, one.namespace, one.name))
     if kind is None:
         raise Failure("name what to delete: KIND NAME, KIND/NAME, or -f FILE", USAGE)
@@ -74,6 +75,8 @@ def several(kind: str, names: Sequence[str]) -> tuple[catalog.Kind, list[str]]:
         Failure: see `resolve`.
     """
     found, first = resolve(kind, names[0] if names else None)
+    for name in names[1:]:
+        _checked_name(name)
     return found, [*names] or ([first] if first else [])
 
 
@@ -81,17 +84,26 @@ def resolve(kind: str, name: str | None) -> tuple[catalog.Kind, str | None]:
     """`pod/x` or `pod` and `x` to the kind and the name; also as printed, `podgroup.scheduling.k8s.io/x`.
 
     Raises:
-        Failure: the kind is unknown, or there are two names.
+        Failure: the kind is unknown, there are two names, or the name cannot be one.
     """
     word, slash, inline = kind.partition("/")
     if slash and not inline:
         raise Failure(f"{kind}: the name after / is missing; write {word}/NAME", USAGE)
     if slash and name is not None:
         raise Failure(f"{kind} {name}: names two objects; write {word}/{inline} or {word} {name}", USAGE)
+    chosen = inline or name
+    if chosen is not None:
+        _checked_name(chosen)
     try:
-        return named(word), inline or name
+        return named(word), chosen
     except ValueError as error:
         raise Failure(f"KIND: {error}", USAGE) from None
+
+
+def _checked_name(name: str) -> None:
+    fault = not_a_segment(name)
+    if fault:
+        raise Failure(f"NAME: {fault}", USAGE)
 
 
 def named(word: str) -> catalog.Kind:
@@ -137,6 +149,14 @@ def _existing(client: Client, one: Manifest) -> Mapping[str, Any] | None:
         return None
     answer = client.call("GET", one.kind.path(one.namespace, one.name))
     return None if answer.status == 404 else _checked(answer)
+
+
+def _check_named(manifests: Sequence[Manifest]) -> None:
+    """Before anything is deleted: an object that asks for a generated name could only mean all of its kind."""
+    for one in manifests:
+        if not one.name:
+            wanted = f"muster delete {one.kind.singular} NAME"
+            raise Failure(f"{one.source}: metadata.name: missing; with generateName alone, use `{wanted}`")
 
 
 def _delete(client: Client, kind: catalog.Kind, namespace: str, name: str) -> str:
