@@ -290,8 +290,10 @@ class World:
         self._tell(client, Listed(resource, [self._object(raw) for raw in body["items"]]))
 
     def _poll(self) -> None:
+        """Puts what is new on its way to each machine, in the order in which it was written, whatever the resource."""
         self._polled = self.server.revision
         for client in self._clients.values():
+            news: list[tuple[int, Observed]] = []
             for resource, watch in list(client.watches.items()):
                 changes = watch.poll()
                 if watch.closed or (changes and self.faults.loses_watch()):
@@ -299,10 +301,12 @@ class World:
                     self._list(client, resource, at)
                     continue
                 for change in changes:
-                    event = Observed(resource, change.type, self._object(change.object))
-                    at = max(client.horizon.get(resource, 0), self.now + self.faults.delay())
-                    client.horizon[resource] = at
-                    self._push(client, at, CHANGES, lambda c=client, e=event: self._tell(c, e))  # type: ignore[misc]
+                    observed = Observed(resource, change.type, self._object(change.object))
+                    news.append((change.revision, observed))
+            for _, event in sorted(news, key=lambda item: item[0]):
+                at = max(client.horizon.get(event.resource, 0), self.now + self.faults.delay())
+                client.horizon[event.resource] = at
+                self._push(client, at, CHANGES, lambda c=client, e=event: self._tell(c, e))  # type: ignore[misc]
         self._seen.clear()
 
     def _object(self, raw: Mapping[str, Any]) -> Object:
