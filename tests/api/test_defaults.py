@@ -152,7 +152,7 @@ def test_images_without_a_version_are_pulled_always(image: str, policy: str) -> 
 def test_a_new_object_has_no_status_but_nodes_bring_theirs() -> None:
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     assert prepared(pod() | {"status": status})["status"]["phase"] == "Pending"
-    assert "status" not in prepared(pod_group() | {"status": status})
+    assert prepared(pod_group() | {"status": status})["status"] == {}
     assert prepared(node())["status"]["allocatable"] == node()["status"]["capacity"]
 
 

@@ -93,12 +93,6 @@ class Api:
         return answer
 
 
-def causes(answer: Response) -> set[tuple[str, str]]:
-    """(field, type) of every cause in a Status."""
-    found = answer.body.get("details", {}).get("causes", [])
-    return {(cause["field"], cause["reason"].removeprefix("FieldValue")) for cause in found}
-
-
 @pytest.fixture
 def api() -> Api:
     return Api()

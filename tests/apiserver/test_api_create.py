@@ -260,3 +260,26 @@ def test_all_errors_of_an_object_are_reported_with_field_and_type(new_api):
         ("metadata.name", "FieldValueInvalid"),
     }
     assert (answer.body["details"]["kind"], answer.body["details"]["group"]) == ("PodGroup", "scheduling.k8s.io")
+
+
+@pytest.mark.parametrize("amount", [10**69, float("inf"), float("nan")])
+def test_a_number_that_is_no_quantity_is_refused_at_its_field(api, amount):
+    given = pod_manifest("a")
+    given["spec"]["containers"][0]["resources"] = {"requests": {"cpu": amount}}
+    answer = api.create(given)
+    field = "spec.containers[0].resources.requests[cpu]"
+    assert answer.status == 400 and [cause["field"] for cause in answer.body["details"]["causes"]] == [field]
+
+
+def test_a_new_object_of_a_kind_with_a_status_has_one(api):
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": {}}
+    job_spec = {"template": {"spec": {**pod_manifest("a")["spec"], "restartPolicy": "Never"}}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": job_spec}
+    counts = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+    assert api.made(job)["status"] == {} == api.made(gang_manifest("pg", 2))["status"]
+    made = api.made(budget)
+    assert made["status"] == counts
+    patched = api.patch("poddisruptionbudgets", "b", {"status": {"expectedPods": 2}}, subresource="status")
+    assert patched.body["status"] == counts | {"expectedPods": 2}
+    without = {key: value for key, value in patched.body.items() if key != "status"}
+    assert api.put(without, "status").body["status"] == counts

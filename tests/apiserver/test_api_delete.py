@@ -176,3 +176,23 @@ def test_a_collection_is_deleted_by_selector(api):
 def test_what_is_not_there_cannot_be_deleted(api):
     answer = api.delete("pods", "a")
     assert answer.body["message"] == 'pods "a" not found' and answer.body["reason"] == "NotFound"
+
+
+def test_the_system_s_priority_classes_cannot_be_deleted(api):
+    api.made({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 1})
+    for answer in (
+        api.delete("priorityclasses", "system-node-critical"),
+        api.call("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    ):
+        assert answer.status == 403 and "system priority class" in answer.body["message"]
+    assert set(api.names("priorityclasses")) == {"mine", "system-cluster-critical", "system-node-critical"}
+    assert api.delete("priorityclasses", "mine").status == 200
+
+
+@pytest.mark.parametrize("evicted", [False, True])
+def test_a_pod_that_takes_for_ever_to_stop_can_be_deleted(api, evicted):
+    api.made(pod_manifest("a", terminationGracePeriodSeconds=(1 << 63) - 1))
+    api.bind("a", "n1")
+    answer = api.call("POST", api.path("pods", "a", "eviction"), {}) if evicted else api.delete("pods", "a")
+    assert answer.ok, answer.body
+    assert api.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == 1 << 31

@@ -6,6 +6,12 @@ from muster.api.calls import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
 
 
+def causes(answer):
+    """(field, type) of every cause in a Status."""
+    found = answer.body.get("details", {}).get("causes", [])
+    return {(cause["field"], cause["reason"].removeprefix("FieldValue")) for cause in found}
+
+
 def changed(raw, **metadata):
     return {**raw, "metadata": {**raw["metadata"], **metadata}}
 
@@ -249,3 +255,143 @@ def test_labels_may_change_with_the_status_and_owners_may_not(api):
     body = {"metadata": {"labels": {"x": "y"}, "ownerReferences": [owner]}, "status": {"phase": "Running"}}
     after = api.patch("pods", "a", body, subresource="status").body
     assert after["metadata"]["labels"] == {"x": "y"} and "ownerReferences" not in after["metadata"]
+
+
+@pytest.mark.parametrize("subresource", [None, "status"])
+@pytest.mark.parametrize("metadata", [{}, {"name": ""}, None])
+def test_an_update_without_a_name_is_refused_and_wipes_nothing(api, subresource, metadata):
+    made = api.made(gang_manifest("pg", 3, labels={"a": "b"}))
+    answer = api.call("PUT", api.path("podgroups", "pg", subresource), {**made, "metadata": metadata})
+    assert answer.status == 400 and "name of the object must be given" in answer.body["message"]
+    assert api.get("podgroups", "pg") == made
+
+
+@pytest.mark.parametrize("subresource", [None, "status"])
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ({"metadata": None}, MERGE_PATCH),
+        ({"metadata": {"name": None}}, MERGE_PATCH),
+        ({"metadata": None}, STRATEGIC_PATCH),
+        ([{"op": "remove", "path": "/metadata"}], JSON_PATCH),
+    ],
+)
+def test_a_patch_that_takes_the_name_away_is_refused(api, subresource, body, content_type):
+    made = api.made(gang_manifest("pg", 3, labels={"a": "b"}))
+    answer = api.patch("podgroups", "pg", body, content_type, subresource)
+    assert answer.status == 400 and "name of the object must be given" in answer.body["message"]
+    assert api.get("podgroups", "pg") == made
+
+
+@pytest.mark.parametrize("field", ["deletionTimestamp", "deletionGracePeriodSeconds"])
+def test_nobody_writes_when_an_object_is_deleted(api, field):
+    made = api.made(pod_manifest("a"))
+    value = "2001-01-01T00:00:00Z" if field == "deletionTimestamp" else 0
+    answer = api.patch("pods", "a", {"metadata": {field: value}})
+    assert answer.status == 422 and causes(answer) == {(f"metadata.{field}", "Invalid")}
+    assert api.get("pods", "a") == made
+
+
+def test_an_update_without_the_time_of_deletion_keeps_it(api):
+    api.made(pod_manifest("a"))
+    api.bind("a", "n1")
+    dying = api.delete("pods", "a").body
+    bare = {key: dying["metadata"][key] for key in ("name", "namespace")}
+    after = api.put({**dying, "metadata": {**bare, "labels": {"x": "y"}}})
+    assert after.status == 200 and after.body["metadata"]["labels"] == {"x": "y"}
+    assert after.body["metadata"]["deletionTimestamp"] == dying["metadata"]["deletionTimestamp"]
+
+
+def test_a_resource_version_that_is_none_is_refused(api):
+    made = api.made(pod_manifest("a"))
+    answer = api.put(changed(made, resourceVersion="abc"))
+    assert answer.status == 400 and "metadata.resourceVersion" in answer.body["message"]
+
+
+def test_a_budget_is_updated_only_with_its_resource_version(api):
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": {}}
+    made = api.made(budget)
+    answer = api.put(changed(made, resourceVersion=""))
+    assert answer.status == 422 and causes(answer) == {("metadata.resourceVersion", "Invalid")}
+    assert api.put(changed(made, labels={"x": "y"})).status == 200
+    assert api.patch("poddisruptionbudgets", "b", {"metadata": {"labels": {"x": "z"}}}).status == 200
+
+
+def test_an_update_of_a_lease_that_is_not_there_makes_it(api):
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {}}
+    answer = api.put(lease)
+    assert answer.status == 201 and answer.body["metadata"]["uid"]
+    other = api.call("PUT", api.path("leases", "m"), lease)
+    assert other.status == 400 and "does not match the name on the URL" in other.body["message"]
+    assert api.put(lease).status == 422  # now it is there, and its version must be named
+
+
+def test_the_status_of_a_group_does_not_change_its_metadata(api):
+    made = api.made(gang_manifest("pg", 3, labels={"a": "b"}))
+    body = {"metadata": {"labels": {"a": "c"}, "annotations": {"x": "y"}, "finalizers": None}, "status": {}}
+    for answer in (
+        api.patch("podgroups", "pg", body, subresource="status"),
+        api.put(changed(made, labels={}, finalizers=[]), "status"),
+    ):
+        assert answer.status == 200 and answer.body["metadata"] == made["metadata"]
+
+
+def test_duplicate_fields_of_a_patch_are_warned_of_or_refused(api):
+    api.made(pod_manifest("a"))
+    text = b'{"metadata": {"labels": {"x": "1", "x": "2"}}}'
+    answer = api.patch("pods", "a", text, fieldValidation="Strict")
+    assert answer.status == 400 and 'duplicate field "metadata.labels.x"' in answer.body["message"]
+    assert "duplicate field" in api.patch("pods", "a", text).headers["Warning"]
+    assert "Warning" not in api.patch("pods", "a", text, fieldValidation="Ignore").headers
+
+
+@pytest.mark.parametrize("query", [{"fieldValidation": "Bogus"}, {"dryRun": "Bogus"}, {"dryRun": "All,Bogus"}])
+def test_query_parameters_are_checked_even_where_nothing_depends_on_them(api, query):
+    made = api.made(pod_manifest("a"))
+    (name,) = query
+    answers = [api.create(pod_manifest("b"), **query), api.put(made, **query), api.patch("pods", "a", {}, **query)]
+    for answer in answers:
+        assert answer.status == 400 and name in answer.body["message"]
+    assert api.names("pods") == ["a"]
+
+
+def test_a_json_patch_cannot_nest_without_bound(api):
+    made = api.made(pod_manifest("a"))
+    steps = [{"op": "add", "path": "/x", "value": {"x": {}}}]
+    steps += [{"op": "copy", "from": "/x", "path": "/x" * ((1 << power) + 1)} for power in range(1, 14)]
+    answer = api.patch("pods", "a", steps, JSON_PATCH)
+    assert answer.status == 400 and "levels deep" in answer.body["message"]
+    nested = {"x": {}}
+    for _ in range(80):
+        nested = {"x": nested}
+    pointer = "/spec" + "/x" * 70
+    moves = [{"op": "add", "path": "/spec/x", "value": nested}, {"op": "add", "path": "/spec/y", "value": nested}]
+    moves.append({"op": "move", "from": "/spec/y", "path": pointer})
+    answer = api.patch("pods", "a", moves, JSON_PATCH)
+    assert answer.status == 400 and "levels deep" in answer.body["message"]
+    assert api.get("pods", "a") == made
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ({"op": "remove", "path": "/spec/nothing"}, 422),
+        ({"op": "replace", "path": "/metadata/nothing", "value": 1}, 422),
+        ({"op": "test", "path": "/metadata/name", "value": "b"}, 422),
+        ({"op": "test", "path": "/metadata/nothing", "value": "b"}, 422),
+        ({"op": "add", "path": "/spec/containers/x", "value": {}}, 422),
+        ({"op": "add", "path": "/spec/containers/0/image/x", "value": {}}, 422),
+        ({"op": "move", "from": "/spec/nothing", "path": "/spec/x"}, 422),
+        ({"op": "add", "path": "/spec/x"}, 400),
+        ({"op": "copy", "path": "/spec/x"}, 400),
+        ({"op": "add", "value": 1}, 400),
+    ],
+)
+def test_a_json_patch_that_fails_names_its_operation_and_shows_no_object(api, step, code):
+    api.made(pod_manifest("a", annotations={"secret": "xyzzy"}))
+    answer = api.patch("pods", "a", [step], JSON_PATCH)
+    message = answer.body["message"]
+    assert answer.status == code and "operation 0" in message and step["op"] in message
+    assert step.get("path", "path") in message
+    for leak in ("xyzzy", "{", "'", "Error", "object has no", "None"):
+        assert leak not in message, message

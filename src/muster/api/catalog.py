@@ -54,6 +54,15 @@ class Kind:
     """Served only with this gate on."""
     keeps_status: bool = False
     """A status given on create is kept (nodes register with theirs)."""
+    counts: tuple[str, ...] = ()
+    """Numbers that a status always has, also when they are 0."""
+    status_keeps_metadata: bool = False
+    """A write of the status changes nothing of the metadata."""
+    deletes_collections: bool = True
+    created_by_update: bool = False
+    """A PUT of an object that is not there creates it."""
+    needs_revision: bool = False
+    """A PUT has to name the resourceVersion that it replaces."""
     defaults: Defaults = _no_defaults
     validate: Validator = _no_rules
     validate_status: Validator = _no_rules
@@ -91,14 +100,14 @@ class Kind:
         """What would be stored if it is valid: a new top level over shared nested values; `raw` is not changed."""
         obj = dict(raw)
         if self.has_status:
-            status.settle(obj, old, keeps=self.keeps_status)
+            status.settle(obj, old, keeps=self.keeps_status, counts=self.counts)
         self.defaults(obj, old, gates)
         return obj
 
 
 NAMESPACE = Kind(
     "Namespace", "", "v1", "namespaces", "namespace", core.Namespace, ("ns",), False, ("status", "finalize"),
-    selectable=("status.phase",),
+    selectable=("status.phase",), deletes_collections=False,
     defaults=small_defaults.namespace, validate=small.namespace,
 )  # fmt: skip
 NODE = Kind(
@@ -119,7 +128,7 @@ EVENT = Kind(
         "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
         "involvedObject.apiVersion", "involvedObject.resourceVersion", "reason", "reportingComponent", "source", "type",
     ),
-    validate=small.event,
+    created_by_update=True, validate=small.event,
 )  # fmt: skip
 PRIORITY_CLASS = Kind(
     "PriorityClass", "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", core.PriorityClass, ("pc",), False,
@@ -132,12 +141,13 @@ WORKLOAD = Kind(
 )  # fmt: skip
 POD_GROUP = Kind(
     "PodGroup", "scheduling.k8s.io", "v1beta1", "podgroups", "podgroup", scheduling.PodGroup, ("pg",), True,
-    ("status",), gate="GenericWorkload",
+    ("status",), gate="GenericWorkload", status_keeps_metadata=True,
     defaults=groups.pod_group, validate=podgroup.pod_group, validate_status=podgroup.pod_group_status,
 )  # fmt: skip
 COMPOSITE_POD_GROUP = Kind(
     "CompositePodGroup", "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "compositepodgroup",
     scheduling.CompositePodGroup, ("cpg",), True, ("status",), gate="CompositePodGroup",
+    status_keeps_metadata=True,
     defaults=groups.pod_group, validate=podgroup.composite_pod_group,
     validate_status=podgroup.composite_pod_group_status,
 )  # fmt: skip
@@ -147,16 +157,18 @@ JOB = Kind(
 )  # fmt: skip
 POD_DISRUPTION_BUDGET = Kind(
     "PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", core.PodDisruptionBudget,
-    ("pdb",), True, ("status",),
+    ("pdb",), True, ("status",), needs_revision=True,
+    counts=("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"),
     validate=small.disruption_budget,
 )  # fmt: skip
 RUNTIME_CLASS = Kind(
     "RuntimeClass", "node.k8s.io", "v1", "runtimeclasses", "runtimeclass", core.RuntimeClass, (), False,
+    needs_revision=True,
     validate=small.runtime_class,
 )  # fmt: skip
 RESOURCE_CLAIM = Kind(
     "ResourceClaim", "resource.k8s.io", "v1", "resourceclaims", "resourceclaim", resource.ResourceClaim, (), True,
-    ("status",),
+    ("status",), status_keeps_metadata=True,
     defaults=small_defaults.resource_claim, validate=small.resource_claim,
 )  # fmt: skip
 RESOURCE_CLAIM_TEMPLATE = Kind(
@@ -169,7 +181,10 @@ DEVICE_CLASS = Kind(
     "DeviceClass", "resource.k8s.io", "v1", "deviceclasses", "deviceclass", resource.DeviceClass, (), False,
     validate=small.device_class,
 )  # fmt: skip
-LEASE = Kind("Lease", "coordination.k8s.io", "v1", "leases", "lease", core.Lease, validate=small.lease)
+LEASE = Kind(
+    "Lease", "coordination.k8s.io", "v1", "leases", "lease", core.Lease,
+    created_by_update=True, needs_revision=True, validate=small.lease,
+)  # fmt: skip
 
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,

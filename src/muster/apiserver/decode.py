@@ -50,18 +50,18 @@ def from_bytes(text: bytes) -> Any:
     try:
         value = msgspec.json.decode(text)
     except RecursionError:
-        raise _too_deep() from None
+        raise nested_too_deep() from None
     except msgspec.MsgspecError as failure:
         raise status.bad_request(f"the body is not valid JSON: {failure}") from None
     if text.count(b"{") + text.count(b"[") > MAX_DEPTH and too_deep(value):
-        raise _too_deep()
+        raise nested_too_deep()
     return value
 
 
-def too_deep(value: Any) -> bool:
-    """Whether a value has more than MAX_DEPTH levels."""
+def too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
+    """Whether a value has more than so many levels."""
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(levels):
         level = [child for parent in level for child in _children(parent)]
         if not level:
             return False
@@ -74,8 +74,40 @@ def _children(value: Any) -> Any:
     return value if isinstance(value, list) else ()
 
 
-def _too_deep() -> status.Failure:
+def nested_too_deep() -> status.Failure:
     return status.bad_request(f"the body is nested more than {MAX_DEPTH} levels deep")
+
+
+def text(call: Call) -> Any:
+    """The JSON value that the request carries, with a complaint about members that come twice.
+
+    Raises:
+        Failure: 400 or 413.
+    """
+    validation(call)
+    value = body(call)
+    _note_duplicates(call)
+    return value
+
+
+def _note_duplicates(call: Call) -> None:
+    given = call.request.body
+    if isinstance(given, bytes) and validation(call) != "Ignore":
+        _complain(call, [f'duplicate field "{path}"' for path in duplicates(given)])
+
+
+def validation(call: Call) -> str:
+    """What is done about unknown and duplicate fields: the query parameter fieldValidation.
+
+    Raises:
+        Failure: 400, it is none of VALIDATIONS.
+    """
+    mode = call.request.query.get("fieldValidation") or "Warn"
+    if mode not in VALIDATIONS:
+        raise status.bad_request(
+            f"fieldValidation: Unsupported value: {mode!r}: supported values: Ignore, Strict, Warn"
+        )
+    return mode
 
 
 def new_object(call: Call) -> dict[str, Any]:
@@ -87,10 +119,7 @@ def new_object(call: Call) -> dict[str, Any]:
     given = content_type(call.request.content_type)
     if given not in (JSON, ""):
         raise status.unsupported_media_type(call.request.content_type, [JSON])
-    value = body(call)
-    if isinstance(call.request.body, bytes) and call.request.query.get("fieldValidation") != "Ignore":
-        _complain(call, [f'duplicate field "{path}"' for path in duplicates(call.request.body)])
-    return checked(call, value)
+    return checked(call, text(call))
 
 
 def checked(call: Call, value: Any) -> dict[str, Any]:
@@ -112,7 +141,7 @@ def part(call: Call, schema: Schema, api_version: str, kind: str) -> dict[str, A
     Raises:
         Failure: 400; says which field is wrong.
     """
-    value = _matching(_mapping(body(call), f"an object of kind {kind}"), api_version, kind)
+    value = _matching(_mapping(text(call), f"an object of kind {kind}"), api_version, kind)
     return _fields(call, schema, value)
 
 
@@ -155,7 +184,7 @@ def _fields(call: Call, schema: Schema, value: dict[str, Any]) -> dict[str, Any]
     if schema.fits(value):
         return value
     if too_deep(value):
-        raise _too_deep()
+        raise nested_too_deep()
     cleaned, findings = schema.clean(value)
     if findings.wrong:
         wrong = findings.wrong[:MOST_COMPLAINTS]
@@ -170,11 +199,7 @@ def _fields(call: Call, schema: Schema, value: dict[str, Any]) -> dict[str, Any]
 
 def _complain(call: Call, complaints: list[str]) -> None:
     """Refuses, warns of, or ignores what is not clean, as the query parameter fieldValidation says."""
-    mode = call.request.query.get("fieldValidation") or "Warn"
-    if mode not in VALIDATIONS:
-        raise status.bad_request(
-            f"fieldValidation: Unsupported value: {mode!r}: supported values: Ignore, Strict, Warn"
-        )
+    mode = validation(call)
     if mode == "Strict" and complaints:
         raise status.bad_request(f"strict decoding error: {', '.join(complaints[:MOST_COMPLAINTS])}")
     if mode == "Warn":

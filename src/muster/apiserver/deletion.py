@@ -9,7 +9,7 @@ from muster.api.calls import Response
 from muster.api.catalog import Kind
 from muster.api.instant import SECOND, Instant, to_time
 from muster.api.validation.field import Path
-from muster.apiserver import decode, status
+from muster.apiserver import decode, priority, status
 from muster.apiserver.log import Raw
 from muster.apiserver.schema import schema
 from muster.apiserver.state import RESERVED_NAMESPACES, Call
@@ -22,6 +22,8 @@ FOREGROUND = "foregroundDeletion"
 """Finalizers that ask the garbage collector to let dependents go, or to delete them first."""
 _FINALIZER_OF = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": None}
 DEFAULT_GRACE = 30
+LONGEST_GRACE = 1 << 31
+"""Seconds (68 years): any time that a clock shows still has a date after so long."""
 NAMESPACE_FINALIZER = "kubernetes"
 
 
@@ -69,7 +71,7 @@ def check_options(call: Call, options: Json) -> None:
         why = "orphanDependents and propagationPolicy cannot be both set"
         errors.append(Path("propagationPolicy").invalid(policy, why))
     grace = options.get("gracePeriodSeconds")
-    if grace is not None and not 0 <= grace <= 1 << 31:
+    if grace is not None and not 0 <= grace <= LONGEST_GRACE:
         errors.append(Path("gracePeriodSeconds").invalid(grace, "must be 0 or more seconds, and at most 2^31"))
     if errors:
         raise status.invalid(call.kind, call.name, errors)
@@ -83,6 +85,7 @@ def delete_object(
     Raises:
         Failure: 403 or 409, it may not be deleted, or is not the one that was meant.
     """
+    _check_not_of_the_system(kind, raw)
     check_preconditions(kind, raw, options.get("preconditions") or {})
     if kind is catalog.NAMESPACE:
         return _delete_namespace(store, raw, options, now, dry_run)
@@ -102,6 +105,12 @@ def delete_object(
     return store.put(kind.plural, meta.get("namespace", ""), meta["name"], made), False
 
 
+def _check_not_of_the_system(kind: Kind, raw: Raw) -> None:
+    name = raw["metadata"]["name"]
+    if kind is catalog.PRIORITY_CLASS and name in priority.SYSTEM:
+        raise status.forbidden(kind, name, "this is a system priority class and cannot be deleted")
+
+
 def check_preconditions(kind: Kind, raw: Raw, wanted: Raw) -> None:
     """Refuses (409) unless `raw` has the uid and resourceVersion that are `wanted`."""
     meta = raw["metadata"]
@@ -118,7 +127,7 @@ def _grace(kind: Kind, raw: Raw, options: Json) -> int:
     asked: int | None = options.get("gracePeriodSeconds")
     if asked is None:
         own: int = raw["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE)
-        asked = own if own >= 0 else 1
+        asked = min(own, LONGEST_GRACE) if own >= 0 else 1
     if not raw["spec"].get("nodeName") or raw.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     return asked
@@ -167,6 +176,8 @@ def delete_collection(call: Call, selected: list[Raw]) -> Response:
     dry_run = call.dry_run(options)
     deleted = []
     for raw in selected:
+        _check_not_of_the_system(call.kind, raw)
+    for raw in selected:
         meta = raw["metadata"]
         if call.store.get(call.kind.plural, meta.get("namespace", ""), meta["name"]) is raw:
             deleted.append(delete_object(call.store, call.kind, raw, options, call.now, dry_run=dry_run)[0])
@@ -186,18 +197,20 @@ def first_namespace_parts(made: Json) -> Json:
 
 
 def _delete_namespace(store: Store, raw: Raw, options: Json, now: Instant, dry_run: bool) -> tuple[Raw, bool]:
-    """Begins to delete a namespace: everything in it is deleted, and when the last of it has gone, so does it."""
+    """Begins to delete a namespace: everything in it is deleted, and when the last of it has gone, so does it.
+
+    Done again, it goes on with what is still there.
+    """
     meta = raw["metadata"]
     name = meta["name"]
     if name in RESERVED_NAMESPACES[:3]:
         raise status.forbidden(catalog.NAMESPACE, name, "this namespace may not be deleted")
-    if "deletionTimestamp" in meta:
-        return raw, False
-    marked = _marked(meta, list(meta.get("finalizers", ())), 0, now)
+    begun = "deletionTimestamp" in meta
+    marked = meta if begun else _marked(meta, list(meta.get("finalizers", ())), 0, now)
     made: Json = {**raw, "metadata": marked, "status": {**raw.get("status", {}), "phase": "Terminating"}}
     if dry_run:
         return made, False
-    stored = store.put("namespaces", "", name, made)
+    stored = raw if begun else store.put("namespaces", "", name, made)
     for kind in catalog.KINDS:
         for inside in list(store.all(kind.plural, name)) if kind.namespaced else ():
             delete_object(store, kind, inside, {"propagationPolicy": "Background"}, now)

@@ -28,6 +28,7 @@ VERSION: Json = {
 HEALTH = ("/healthz", "/livez", "/readyz")
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_NO_COLLECTIONS = [verb for verb in _VERBS if verb != "deletecollection"]
 _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
     "binding": ("", "v1", "Binding", ["create"]),
     "eviction": ("policy", "v1", "Eviction", ["create"]),
@@ -61,6 +62,10 @@ def discover(request: Request, served: Iterable[Kind]) -> Response:
     if request.method not in ("GET", "HEAD"):
         raise status.method_not_allowed(f"{path} can only be read, not {request.method}")
     return Response(200, answer)
+
+
+def _verbs(kind: Kind) -> list[str]:
+    return _VERBS if kind.deletes_collections else _NO_COLLECTIONS
 
 
 def _root(kind: Kind) -> str:
@@ -121,7 +126,7 @@ def _resources(kind: Kind) -> list[Json]:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": _VERBS,
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
@@ -152,7 +157,7 @@ def _aggregated_resource(kind: Kind) -> Json:
         "responseKind": _response_kind(kind.group, kind.version, kind.kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": _VERBS,
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)

@@ -22,7 +22,7 @@ ATTEMPTS = 8
 """Names that are tried for one generateName, as in the real server."""
 
 _USERS = ("labels", "annotations", "ownerReferences", "finalizers")
-_IMMUTABLE = ("uid", "creationTimestamp", "generateName")
+_IMMUTABLE = ("uid", "creationTimestamp", "generateName", "deletionTimestamp", "deletionGracePeriodSeconds")
 _COUNTED = frozenset(
     kind.plural
     for kind in (
@@ -116,7 +116,9 @@ def for_update(call: Call, old: Raw, given: Raw) -> Json:
     Raises:
         Failure: 400, 409 or 422; it is another object, another version of it, or an immutable field changes.
     """
-    if (given.get("name") or call.name) != call.name:
+    if not given.get("name"):
+        raise status.bad_request(f"the name of the object must be given: metadata.name, here {call.name!r}")
+    if given["name"] != call.name:
         raise _other_name(call, given["name"])
     if call.kind.namespaced:
         _namespace(call, given)
@@ -132,18 +134,29 @@ def for_update(call: Call, old: Raw, given: Raw) -> Json:
 
 
 def _check_identity(call: Call, old: Raw, given: Raw) -> None:
-    uid, revision = given.get("uid"), given.get("resourceVersion")
+    uid, revision = given.get("uid"), given.get("resourceVersion") or ""
+    if revision and not (revision.isascii() and revision.isdigit()):
+        raise status.bad_request(
+            f"metadata.resourceVersion: want the one of the object that was read, not {revision!r}"
+        )
     if uid and uid != old["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
         raise status.conflict(call.kind, call.name, why)
-    if revision and revision != "0" and revision != old["resourceVersion"]:
+    if revision not in ("", "0") and revision != old["resourceVersion"]:
         raise status.modified(call.kind, call.name)
+
+
+def check_revision(call: Call, given: Raw) -> None:
+    """Refuses (422) a PUT that names no resourceVersion, where the kind wants one."""
+    if call.kind.needs_revision and given.get("resourceVersion") in (None, "", "0"):
+        error = (METADATA / "resourceVersion").invalid(0, "must be specified for an update")
+        raise status.invalid(call.kind, call.name, [error])
 
 
 def _errors(old: Raw, given: Raw, made: Raw) -> list[FieldError]:
     errors = []
     for key in _IMMUTABLE:
-        if given.get(key) and given[key] != old.get(key):
+        if given.get(key, "") != "" and given[key] != old.get(key):
             errors.append((METADATA / key).invalid(given[key], "field is immutable"))
     if "deletionTimestamp" in old:
         added = [name for name in made.get("finalizers", ()) if name not in old.get("finalizers", ())]

@@ -18,6 +18,8 @@ def _delete_collection(call: Call) -> Response:
 
 
 COLLECTION: dict[str, Verb] = {"GET": reads.collection, "POST": writes.create, "DELETE": _delete_collection}
+_ONE_BY_ONE: dict[str, Verb] = {"GET": reads.collection, "POST": writes.create}
+"""What a collection takes whose objects are only deleted one by one."""
 OBJECT: dict[str, Verb] = {
     "GET": reads.get,
     "PUT": writes.update,
@@ -49,7 +51,7 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
         why = f"{target.kind.plural} are served with feature gate {target.kind.gate} on, and it is off"
         raise status.no_such_path(f"the server could not find the requested resource: {why}")
     call = Call(state, request, now, *target)
-    verbs = SUBRESOURCE[target.subresource] if target.subresource else OBJECT if target.name else COLLECTION
+    verbs = _verbs(target)
     verb = verbs.get("GET" if request.method == "HEAD" else request.method)
     if verb is None:
         allowed = ", ".join(verbs)
@@ -58,6 +60,14 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
     if call.warnings and isinstance(made, Response):
         made = Response(made.status, made.body, {**made.headers, "Warning": ", ".join(map(_warning, call.warnings))})
     return made
+
+
+def _verbs(target: paths.Target) -> dict[str, Verb]:
+    if target.subresource:
+        return SUBRESOURCE[target.subresource]
+    if target.name:
+        return OBJECT
+    return COLLECTION if target.kind.deletes_collections else _ONE_BY_ONE
 
 
 def _admits_json(accept: str) -> bool:

@@ -19,6 +19,7 @@ Node = Mapping[str, Any]
 """One place in a schema."""
 
 _NAMES = {"object": "an object", "array": "an array", "string": "a string", "boolean": "true or false"}
+_QUANTITY = 'a quantity such as "500m" or "8Gi"'
 _BOUNDS = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
 _SECONDS = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _CHECKS: Mapping[str, Node] = {
@@ -130,12 +131,21 @@ def _clean(node: Node, value: Any, path: str, findings: Findings) -> Any:
         return [_clean(items, item, f"{path}[{index}]", findings) for index, item in enumerate(value)]
     form = node.get("format")
     if form == "quantity" and isinstance(value, int | float) and not isinstance(value, bool):
-        return canonical(value)
+        return _clean_amount(value, path, findings)
     wanted = _complaint(kind, form, value)
     if wanted:
         findings.wrong.append(WrongType(path, f"must be {wanted}, not {_shown(value)}"))
         return value
     return _TIMES[form](from_time(value)) if form is not None and form in _TIMES else value
+
+
+def _clean_amount(value: float, path: str, findings: Findings) -> Any:
+    """A quantity that came as a number, as text."""
+    try:
+        return canonical(value)
+    except ValueError:
+        findings.wrong.append(WrongType(path, f"must be {_QUANTITY}, not {_short(str(value))}"))
+        return value
 
 
 def _clean_object(node: Node, value: dict[str, Any], path: str, findings: Findings) -> dict[str, Any]:
@@ -173,7 +183,7 @@ def _complaint(kind: Any, form: str | None, value: Any) -> str | None:
 
 def _text_complaint(form: str | None, value: Any) -> str | None:
     if form == "quantity" and not isinstance(value, str):
-        return 'a quantity such as "500m" or "8Gi"'
+        return _QUANTITY
     if not isinstance(value, str):
         return _NAMES["string"]
     if form is not None and form in _TIMES:
@@ -194,5 +204,8 @@ def _integer_complaint(form: str | None, value: Any) -> str | None:
 def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return _NAMES["object" if isinstance(value, dict) else "array"]
-    text = msgspec.json.encode(value).decode()
+    return _short(msgspec.json.encode(value).decode())
+
+
+def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"

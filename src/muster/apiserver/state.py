@@ -97,14 +97,14 @@ class Call:
         return int(text)
 
     def dry_run(self, options: dict[str, Any] | None = None) -> bool:
-        """Whether nothing is to be stored: `dryRun=All` in the query, or in a body of options.
+        """Whether nothing is to be stored: `dryRun=All` in the query (values joined by commas), or in options.
 
         Raises:
             Failure: 400, another value.
         """
         asked = list(options.get("dryRun") or ()) if options else []
         if "dryRun" in self.request.query:
-            asked.append(self.request.query["dryRun"])
+            asked += self.request.query["dryRun"].split(",")
         for value in asked:
             if value != "All":
                 raise status.bad_request(f"dryRun: Unsupported value: {value!r}: supported values: All")

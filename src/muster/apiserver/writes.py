@@ -19,7 +19,11 @@ def create(call: Call) -> Response:
     if call.kind.namespaced and not call.namespace:
         path = call.kind.path("NAMESPACE")
         raise status.method_not_allowed(f"{call.kind.plural} are created in a namespace: POST to {path}")
-    given = decode.new_object(call)
+    return _create(call, decode.new_object(call))
+
+
+def _create(call: Call, given: Json) -> Response:
+    dry_run = call.dry_run()
     meta = metadata.for_create(call, given.get("metadata") or {})
     made = call.kind.prepare(_arranged(call, given, meta), None, call.gates)
     if call.kind is catalog.NAMESPACE:
@@ -30,21 +34,26 @@ def create(call: Call) -> Response:
         raise status.invalid(call.kind, meta["name"], errors)
     if call.store.get(call.kind.plural, call.namespace, meta["name"]) is not None:
         raise status.already_exists(call.kind, meta["name"])
-    if call.dry_run():
+    if dry_run:
         return Response(201, made)
     return Response(201, call.store.put(call.kind.plural, call.namespace, meta["name"], made))
 
 
 def update(call: Call) -> Response:
-    """PUT of an object or a subresource of it: 200 and the stored object."""
+    """PUT of an object or a subresource of it: 200 and the stored object; 201 if it has made one."""
+    if call.kind.created_by_update and call.store.get(call.kind.plural, call.namespace, call.name) is None:
+        return _create(call, decode.new_object(call))
     old = call.stored()
-    return replace(call, old, decode.new_object(call))
+    given = decode.new_object(call)
+    metadata.check_revision(call, given.get("metadata") or {})
+    return replace(call, old, given)
 
 
 def apply_patch(call: Call) -> Response:
     """PATCH of an object or a subresource of it: 200 and the stored object."""
     old = call.stored()
-    changed = patch.patched(call.request.content_type, call.schema, old, decode.body(call))
+    media_type = patch.media_type(call.request.content_type)
+    changed = patch.patched(media_type, call.schema, old, decode.text(call))
     if changed is None:
         raise status.unprocessable("the patch leaves no object")
     return replace(call, old, decode.checked(call, changed))
@@ -52,13 +61,14 @@ def apply_patch(call: Call) -> Response:
 
 def replace(call: Call, old: Raw, given: Json) -> Response:
     """Makes `given` the new version, as far as the subresource may change it; nothing happens if nothing differs."""
+    dry_run = call.dry_run()
     meta = metadata.for_update(call, old["metadata"], given.get("metadata") or {})
     made = _VERSIONS.get(call.subresource, _whole)(call, old, given, meta)
     if metadata.spec_changed(old, made):
         metadata.next_generation(meta)
     elif made == old:
         return Response(200, old)
-    if call.dry_run():
+    if dry_run:
         return Response(200, made)
     if call.kind is catalog.NAMESPACE:
         stored = call.store.put(call.kind.plural, "", call.name, made)
@@ -79,21 +89,19 @@ def _whole(call: Call, old: Raw, given: Json, meta: Json) -> Json:
 
 
 def _status(call: Call, old: Raw, given: Json, meta: Json) -> Json:
-    """Only the status, and metadata but for the owners."""
-    _keep_owners(old, meta)
-    made = {**old, "metadata": meta}
-    if "status" in given:
-        made["status"] = given["status"]
+    """Only the status, and of most kinds metadata but for the owners."""
+    if call.kind.status_keeps_metadata:
+        _keep_all(old, meta)
     else:
-        made.pop("status", None)
+        _keep_owners(old, meta)
+    made = {**old, "metadata": meta, "status": dict.fromkeys(call.kind.counts, 0) | given.get("status", {})}
     _refuse(call, call.kind.validate_status(made, old, call.gates))
     return made
 
 
 def _resize(call: Call, old: Raw, given: Json, meta: Json) -> Json:
     """Only resources of containers and of the pod; metadata stays."""
-    meta.clear()
-    meta.update(old["metadata"])
+    _keep_all(old, meta)
     made: Json = {**old, "metadata": meta, "spec": given.get("spec") or {}}
     _refuse(call, pod_update.resize(made, old, call.gates))
     return made
@@ -106,6 +114,11 @@ def _finalize(call: Call, old: Raw, given: Json, meta: Json) -> Json:
 
 
 _VERSIONS = {"status": _status, "resize": _resize, "finalize": _finalize}
+
+
+def _keep_all(old: Raw, meta: Json) -> None:
+    meta.clear()
+    meta.update(old["metadata"])
 
 
 def _keep_owners(old: Raw, meta: Json) -> None:

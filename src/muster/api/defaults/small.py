@@ -25,15 +25,16 @@ def node(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
 
 
 def namespace(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
-    """Its own name as a label, and what keeps it until it is empty."""
+    """Its own name as a label, and what keeps it until it is empty, which only `finalize` may change."""
     if not (parts.is_mapping(obj, "metadata") and parts.is_mapping(obj, "spec")):
         return
     metadata = parts.copied(obj, "metadata")
-    labels = parts.copied(metadata, "labels")
-    if "kubernetes.io/metadata.name" not in labels and parts.is_mapping(metadata, "labels"):
-        labels["kubernetes.io/metadata.name"] = metadata.get("name", "")
-        obj["metadata"] = metadata | {"labels": labels}
-    if old is None:
+    if parts.is_mapping(metadata, "labels"):
+        own = {"kubernetes.io/metadata.name": metadata.get("name", "")}
+        obj["metadata"] = metadata | {"labels": parts.copied(metadata, "labels") | own}
+    if old is not None:
+        obj["spec"] = old.get("spec", {})
+    else:
         obj["spec"] = {"finalizers": ["kubernetes"]} | parts.copied(obj, "spec")
         obj["status"] = {"phase": "Active"}
 

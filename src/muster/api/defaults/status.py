@@ -5,12 +5,9 @@ from __future__ import annotations
 from muster.api.defaults.parts import Json, Raw
 
 
-def settle(obj: Json, old: Raw | None, *, keeps: bool) -> None:
-    """On create the status is emptied unless the kind `keeps` it; on update it is the stored one."""
-    if old is None:
-        if not keeps:
-            obj.pop("status", None)
-    elif "status" in old:
+def settle(obj: Json, old: Raw | None, *, keeps: bool, counts: tuple[str, ...]) -> None:
+    """On create the status has only `counts`, all 0, unless the kind `keeps` what is given; on update nothing changes."""
+    if old is not None and "status" in old:
         obj["status"] = old["status"]
-    else:
-        obj.pop("status", None)
+    elif old is not None or not keeps or "status" not in obj:
+        obj["status"] = dict.fromkeys(counts, 0)
