@@ -23,3 +23,8 @@ def test_a_seed_replays() -> None:
 def test_lives_that_once_lost_a_wake_up_go_on(once_broken: int) -> None:
     """Room freed during a decision, or for a gang of several classes, was overlooked until the safety retry."""
     Life(once_broken).live()
+
+
+def test_a_life_in_which_jobs_and_collector_once_drove_each_other_round_goes_on() -> None:
+    """The Job controller, late to hear of a deletion, made anew what the collector deleted, at one instant for ever."""
+    Life(566).live()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from muster.api import writes
 from muster.api.calls import Response
 from muster.api.gates import FeatureGates
-from muster.api.instant import Instant
+from muster.api.instant import SECOND, Instant
 from muster.api.machine import DELETED, Effect, Write
 from muster.api.object import Object
 from muster.controllers.membership import Membership
@@ -25,10 +25,14 @@ _Place = tuple[str, str]  # namespace, name
 
 
 class Group(NamedTuple):
-    """What a Job's pods are to be created with. `ready` False: not yet, the group comes first."""
+    """What a Job's pods are to be created with. `ready` False: not yet, the group comes first.
+
+    `again`: something that was made vanished at once; look again then, and not before.
+    """
 
     ready: bool
     name: str | None = None
+    again: Instant | None = None
 
 
 class JobGroups:
@@ -41,6 +45,8 @@ class JobGroups:
         self._owned: dict[str, dict[str, _Place]] = {WORKLOADS: {}, POD_GROUPS: {}}
         self._waiting: Membership[str, str] = Membership()
         self._pending = Pending()
+        self._made: dict[str, dict[tuple[str, str, str], Instant]] = {}
+        self._rest: dict[str, Instant] = {}
 
     # -- what is there
 
@@ -92,6 +98,7 @@ class JobGroups:
 
     def forget(self, uid: str, namespace: str) -> None:
         self._waiting.discard(namespace, uid)
+        self._made.pop(uid, None)
 
     def _put(self, resource: str, obj: Object) -> None:
         place = (obj.namespace, obj.name)
@@ -119,9 +126,9 @@ class JobGroups:
         if started and used is None:
             return [], Group(True)  # it began without a group and goes on without one (B22)
         self._waiting.discard(job.namespace, job.uid)
-        if adapter.delegated_template(raw) is not None:
-            return self._delegated(job, now), Group(False)
-        return self._own(job, now), Group(False)
+        delegated = adapter.delegated_template(raw) is not None
+        effects = self._delegated(job, now) if delegated else self._own(job, now)
+        return effects, Group(False, again=self._rest.pop(job.uid, None))
 
     def _own(self, job: Object, now: Instant) -> list[Effect]:
         place = (job.namespace, adapter.workload_name_of(job.raw))
@@ -137,7 +144,7 @@ class JobGroups:
             made = adapter.builder_for(job.raw).build_workload()
         except BuildError as problem:
             return [_says(job, "FailedWorkloadCompilation", str(problem), now)]
-        return self._create(WORKLOADS, made, job)
+        return self._create(WORKLOADS, made, job, now)
 
     def _delegated(self, job: Object, now: Instant) -> list[Effect]:
         workload = self._workload_of_parent(job)
@@ -179,7 +186,7 @@ class JobGroups:
         except BuildError as problem:
             return [_says(job, "FailedWorkloadCompilation", str(problem), now)]
         there = self._known[POD_GROUPS].get((job.namespace, made["metadata"]["name"]))
-        return self._create(POD_GROUPS, made, job) if there is None else self._blocked(job, there, now)
+        return self._create(POD_GROUPS, made, job, now) if there is None else self._blocked(job, there, now)
 
     def _blocked(self, job: Object, there: Object, now: Instant) -> list[Effect]:
         """Someone else's object has the name; it is not taken over (B24)."""
@@ -187,10 +194,16 @@ class JobGroups:
         message = f"{there.kind} {there.name} is there and not controlled by this Job: it is left alone, no pod is made"
         return [_says(job, "FailedWorkloadCreate", message, now)]
 
-    def _create(self, resource: str, made: dict[str, Any], job: Object) -> list[Effect]:
+    def _create(self, resource: str, made: dict[str, Any], job: Object, now: Instant) -> list[Effect]:
+        """Makes it, once a second at most: the collector may be deleting what a Job owns that is about to go."""
         key = (resource, job.namespace, made["metadata"]["name"])
         if key in self._pending:
             return []
+        times = self._made.setdefault(job.uid, {})
+        if now < times.get(key, now - SECOND) + SECOND:
+            self._rest[job.uid] = times[key] + SECOND
+            return []
+        times[key] = now
         self._pending.begin(key)
         return [Write(writes.create(made), (*key, job.uid))]
 

@@ -74,7 +74,7 @@ class Sync:
         if replaces_only_failed(job.raw):
             missing -= state.tally.ending
         if missing <= 0 or not group.ready:
-            return effects
+            return effects if group.again is None else effects + state.wake(group.again)
         at = state.may_create_at()
         if at > now:
             return effects + state.wake(at)
