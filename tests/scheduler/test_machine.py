@@ -23,15 +23,16 @@ TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling")
 
 def test_the_scheduler_is_a_machine_and_watches_groups_only_with_the_gate():
     assert isinstance(Scheduler(default_profile()), Machine)
-    assert Scheduler(default_profile()).resources == ("nodes", "pods")
-    assert Scheduler(default_profile(), gates=GENERIC).resources == ("nodes", "podgroups", "pods")
+    assert Scheduler(default_profile()).resources == ("nodes", "namespaces", "pods")
+    assert Scheduler(default_profile(), gates=GENERIC).resources == ("nodes", "namespaces", "podgroups", "pods")
 
 
 def test_nothing_is_decided_before_everything_was_listed():
     scheduler = Scheduler(default_profile(), gates=GENERIC)
     driver = Driver()
     pod = Object(driver.stored(pod_manifest("p")))
-    effects = [*scheduler.handle(Listed("nodes", []), START), *scheduler.handle(Listed("pods", [pod]), START)]
+    listed = (Listed("nodes", []), Listed("namespaces", []), Listed("pods", [pod]))
+    effects = [effect for event in listed for effect in scheduler.handle(event, START)]
     assert [type(effect).__name__ for effect in effects] == []
     assert [type(effect).__name__ for effect in scheduler.handle(Listed("podgroups", []), START)] == ["Decide"]
 

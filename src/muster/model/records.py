@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from muster.model.keys import Key
+from muster.model.neighbours import Labels, PodDemands, Selection
 
 Amounts = tuple[tuple[str, int], ...]
 """Resource amounts, sorted by name, no zeros, `pods` included."""
@@ -101,6 +102,10 @@ class PodClass:
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     images: tuple[str, ...] = ()
+    demands: PodDemands | None = None
+    """What it asks of other pods; None: nothing."""
+    matched: tuple[Selection, ...] = ()
+    """The selections that mean its pods, as far as a decision needs them (`engine.kinds`); empty in a record."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -112,6 +117,8 @@ class PodClass:
             self.tolerations,
             self.host_ports,
             self.images,
+            self.demands,
+            self.matched,
         )
         object.__setattr__(self, "_hash", hash(content))
 
@@ -151,7 +158,8 @@ class PodRecord:
     """Completion index, where the pod has one."""
     generation: int = 0
     unsupported: tuple[str, ...] = ()
-    """What it asks for that cannot be honoured yet, such as "inter-pod affinity": it waits."""
+    """What it asks for that cannot be honoured yet, such as "resource claims": it waits."""
+    labels: Labels = ()
 
     @property
     def holds_room(self) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.model.keys import Key
+from muster.model.neighbours import NOBODY, Neighbours
 from muster.model.records import GroupRecord, HostPort, NodeRecord, PodClass, Taint
 from muster.model.resources import ResourceAxis
 
@@ -28,10 +29,11 @@ class NodeColumns:
     name, so that a domain of the primary hierarchy is a slice, and ties are broken alike everywhere.
     """
 
-    __slots__ = ("_labels", "_taints", "alloc", "axis", "cache", "index", "names", "records", "unschedulable")
+    __slots__ = ("_labels", "_taints", "alloc", "axis", "cache", "index", "levels", "names", "records", "unschedulable")
 
     def __init__(self, records: Sequence[NodeRecord], axis: ResourceAxis, levels: Sequence[str] = ()) -> None:
         ordered = sorted(records, key=lambda r: (*((k not in r.labels, r.labels.get(k, "")) for k in levels), r.name))
+        self.levels = tuple(levels)
         self.records: tuple[NodeRecord, ...] = tuple(ordered)
         self.names: tuple[str, ...] = tuple(r.name for r in ordered)
         self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names)}
@@ -99,6 +101,7 @@ class Snapshot:
     """Host port -> node name -> how many pods there use it; only ports in use."""
     nominations: tuple[Nomination, ...] = ()
     groups: Mapping[Key, GroupRecord] = field(default_factory=dict)
+    neighbours: Neighbours = NOBODY
 
     @property
     def axis(self) -> ResourceAxis:

@@ -6,13 +6,15 @@ and not seen bound yet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from muster.model.keys import Key
+from muster.model.neighbours import PodDemands
 from muster.model.records import GroupRecord, NodeRecord, Phase, PodRecord
 from muster.model.snapshot import Nomination, Snapshot
+from muster.scheduler.neighbours import Neighbourhood, Tenant
 from muster.scheduler.rooms import Holding, Rooms, Touch
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -52,6 +54,7 @@ class Cache:
 
     def __init__(self, scheduler_name: str = DEFAULT_SCHEDULER, levels: Sequence[str] = ()) -> None:
         self.rooms = Rooms(levels)
+        self.neighbours = Neighbourhood()
         self.pods: dict[Key, PodRecord] = {}
         self.groups: dict[Key, GroupRecord] = {}
         self.members: dict[Key, Members] = {}
@@ -96,15 +99,18 @@ class Cache:
         if old is not None and old.uid != record.uid:
             self.drop_pod(record.key)
             old = None
-        before = self._holding(old) if old else None
+        before, tenant = (self._holding(old), self._tenant(old)) if old else (None, None)
         if old is not None:
             self._leave(old)
+        if record.cls.demands is not None and record.phase is Phase.PENDING:
+            self._ask(record.cls.demands)
         self.pods[record.key] = record
         if record.phase is not Phase.PENDING or record.terminating:
             self.assumed.pop(record.uid, None)
         else:
             self.rooms.know(record.cls.requests)
         self._move(record.uid, before, self._holding(record))
+        self._settle(tenant, self._tenant(record))
         self._join(record)
         self._nominate(old, record)
         return old
@@ -113,12 +119,20 @@ class Cache:
         old = self.pods.pop(key, None)
         if old is None:
             return None
-        before = self._holding(old)
+        before, tenant = self._holding(old), self._tenant(old)
         self._leave(old)
         self.assumed.pop(old.uid, None)
         self._move(old.uid, before, None)
+        self._settle(tenant, None)
         self._nominate(old, None)
         return old
+
+    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """The labels of a namespace, None once it is gone."""
+        version = self.neighbours.version
+        self.neighbours.put_space(name, labels, self._tenants())
+        if self.neighbours.version != version:
+            self.rooms.revision += 1
 
     # -- own placements
 
@@ -127,6 +141,7 @@ class Cache:
         self._leave(record)
         self.assumed[record.uid] = node
         self._move(record.uid, None, self._holding(record))
+        self._settle(None, self._tenant(record))
         self._join(record)
         if record.uid in self._nominated:
             self._nominations = None
@@ -135,10 +150,11 @@ class Cache:
         """Takes an assumed pod back; nothing if it is not assumed."""
         if record.uid not in self.assumed:
             return
-        before = self._holding(record)
+        before, tenant = self._holding(record), self._tenant(record)
         self._leave(record)
         del self.assumed[record.uid]
         self._move(record.uid, before, None)
+        self._settle(tenant, None)
         self._join(record)
         if record.uid in self._nominated:
             self._nominations = None
@@ -164,6 +180,7 @@ class Cache:
             ports=self.rooms.ports(),
             nominations=self._nominations,
             groups=self._groups_seen,
+            neighbours=self.neighbours.columns(columns),
         )
         return self._snapshot
 
@@ -217,6 +234,32 @@ class Cache:
             return Holding(record.node, record.usage, record.cls.host_ports)
         node = self.assumed.get(record.uid)
         return Holding(node, record.cls.requests, record.cls.host_ports) if node else None
+
+    def _tenant(self, record: PodRecord) -> Tenant | None:
+        """The pod as its neighbours see it, if it has a node and has not ended."""
+        node = record.node if record.phase is Phase.BOUND else self.assumed.get(record.uid)
+        if node is None:
+            return None
+        return Tenant(node, record.key.namespace, record.labels, record.terminating, record.cls.demands)
+
+    def _tenants(self) -> Iterator[Tenant]:
+        return (tenant for record in self.pods.values() if (tenant := self._tenant(record)) is not None)
+
+    def _ask(self, demands: PodDemands) -> None:
+        """From now on, what these demands are about is counted."""
+        if self.neighbours.crowded:
+            pending = (record.cls.demands for record in self.pods.values() if record.phase is Phase.PENDING)
+            self.neighbours.keep(known for known in pending if known is not None)
+        version = self.neighbours.version
+        self.neighbours.ask(demands, self._tenants())
+        if self.neighbours.version != version:
+            self.rooms.revision += 1
+
+    def _settle(self, before: Tenant | None, after: Tenant | None) -> None:
+        version = self.neighbours.version
+        self.neighbours.move(before, after)
+        if self.neighbours.version != version:
+            self.rooms.revision += 1
 
     def _move(self, uid: str, before: Holding | None, after: Holding | None) -> None:
         if before == after:

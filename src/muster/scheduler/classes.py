@@ -19,6 +19,7 @@ from muster.model.records import (
     Toleration,
 )
 from muster.model.resources import PODS
+from muster.scheduler.demands import demands_of, looked_at
 
 _MOST = 50_000
 """Fingerprints kept; when more differ, the oldest knowledge is thrown away as a whole (classes stay interned)."""
@@ -52,7 +53,7 @@ class Classes:
         Raises:
             ValueError: a field is malformed (msgspec.ValidationError is one).
         """
-        fingerprint = _encode(_relevant(spec))
+        fingerprint = _encode((_relevant(spec), looked_at(raw["metadata"], spec)))
         known = self._by_fingerprint.get(fingerprint)
         if known is None:
             if len(self._by_fingerprint) >= _MOST:
@@ -129,6 +130,7 @@ def pod_class(pod: core.Pod) -> PodClass:
         tolerations=tuple(sorted({_toleration(t) for t in spec.tolerations}, key=repr)),
         host_ports=tuple(sorted(set(_host_ports(running, host_network=spec.host_network)))),
         images=tuple(sorted({image_name(c.image) for c in (*spec.containers, *spec.init_containers) if c.image})),
+        demands=demands_of(pod),
     )
 
 

@@ -13,8 +13,10 @@ from muster.api.instant import from_time
 from muster.api.object import Object
 from muster.api.quantity import amount
 from muster.model.keys import Key
+from muster.model.neighbours import Labels
 from muster.model.records import GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
 from muster.scheduler.classes import Classes, image_name
+from muster.scheduler.demands import labels_of
 
 Raw = Mapping[str, Any]
 
@@ -25,6 +27,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """Says the same as spec.unschedulable, which a controller copies into it, later: one of the two is enough."""
 _NOTHING: Raw = {}
+_MOST_LABELS = 50_000
 _LONG = 10
 """No completion index has so many digits."""
 _ENDED = {"Succeeded": Phase.SUCCEEDED, "Failed": Phase.FAILED}
@@ -44,13 +47,14 @@ class Ingest:
         topology: whether a group's topology constraint counts (TopologyAwareWorkloadScheduling, statement 2).
     """
 
-    __slots__ = ("_classes", "_groups", "_strings", "_topology")
+    __slots__ = ("_classes", "_groups", "_labels", "_strings", "_topology")
 
     def __init__(self, *, groups: bool = True, topology: bool = False) -> None:
         self._classes = Classes()
         self._groups = groups
         self._topology = topology
         self._strings: dict[str, str] = {}
+        self._labels: dict[Labels, Labels] = {}
 
     def pod(self, obj: Object) -> PodRecord:
         """
@@ -69,6 +73,17 @@ class Ingest:
         """
         try:
             return _node(obj.raw)
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
+    def namespace(self, obj: Object) -> Mapping[str, str]:
+        """Its labels.
+
+        Raises:
+            Malformed: as for `pod`.
+        """
+        try:
+            return dict(labels_of(obj.raw["metadata"]))
         except _WRONG as error:
             raise Malformed(_described(error)) from error
 
@@ -110,7 +125,15 @@ class Ingest:
             rank=_rank(meta),
             generation=meta.get("generation") or 0,
             unsupported=() if node else _unsupported(spec),
+            labels=self._labels_of(meta),
         )
+
+    def _labels_of(self, meta: Raw) -> Labels:
+        """One instance for alike pods."""
+        labels = labels_of(meta)
+        if len(self._labels) >= _MOST_LABELS:
+            self._labels.clear()
+        return self._labels.setdefault(labels, labels)
 
     def _group_name(self, spec: Raw) -> str | None:
         group = spec.get("schedulingGroup") if self._groups else None

@@ -24,7 +24,7 @@ from muster.scheduler.ingest import Ingest
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.rooms import Touch, missed
-from muster.scheduler.watching import GROUPS, NODES, PODS, Watching
+from muster.scheduler.watching import GROUPS, NAMESPACES, NODES, PODS, Watching
 
 BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT, REPEAT = "backoff", "safety", "retry", "give-up", "report", "repeat"
 """Tags of the timers."""
@@ -55,7 +55,9 @@ class Scheduler:
         self.queue = Queue(self.cache, scheduler_name, profile)
         self.commit = Commit(self.cache, profile)
         self.paused = False
-        self.resources: tuple[str, ...] = (NODES, GROUPS, PODS) if gates.generic_workload else (NODES, PODS)
+        self.resources: tuple[str, ...] = (
+            (NODES, NAMESPACES, GROUPS, PODS) if gates.generic_workload else (NODES, NAMESPACES, PODS)
+        )
         """Watched resources, in the order in which they must be listed first."""
         self._profile = profile
         self._budget = budget or Work()

@@ -18,7 +18,7 @@ from muster.scheduler.queue import Queue
 from muster.scheduler.reports import INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
 from muster.scheduler.versions import Versions, version
 
-NODES, PODS, GROUPS = "nodes", "pods", "podgroups"
+NODES, PODS, GROUPS, NAMESPACES = "nodes", "pods", "podgroups", "namespaces"
 
 
 class Watching:
@@ -30,14 +30,16 @@ class Watching:
         self._ingest, self._cache, self._queue = ingest, cache, queue
         self._commit, self._reports, self._heldback = commit, reports, heldback
         self._said: list[Write] = []
-        self._versions = {resource: Versions() for resource in (NODES, GROUPS, PODS)}
+        self._versions = {resource: Versions() for resource in (NODES, NAMESPACES, GROUPS, PODS)}
         self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
             NODES: self._put_node,
+            NAMESPACES: self._put_namespace,
             GROUPS: self._put_group,
             PODS: self._put_pod,
         }
         self._drop: dict[str, Callable[[Key, Instant], None]] = {
             NODES: self._drop_node,
+            NAMESPACES: self._drop_namespace,
             GROUPS: self._drop_group,
             PODS: self._drop_pod,
         }
@@ -87,6 +89,8 @@ class Watching:
         """Whatever had this name before an object that cannot be read is gone; its own earlier state is kept."""
         cache = self._cache
         known: NodeRecord | GroupRecord | PodRecord | None
+        if resource == NAMESPACES:
+            return  # Its labels are all that is known of it: they stay until they can be read again.
         if resource == NODES:
             known = cache.nodes.get(key.name)
         else:
@@ -101,6 +105,14 @@ class Watching:
 
     def _drop_node(self, key: Key, now: Instant) -> None:
         self._cache.drop_node(key.name)
+
+    # -- namespaces
+
+    def _put_namespace(self, obj: Object, now: Instant, listed: bool) -> None:
+        self._cache.put_namespace(obj.name, self._ingest.namespace(obj))
+
+    def _drop_namespace(self, key: Key, now: Instant) -> None:
+        self._cache.put_namespace(key.name, None)
 
     # -- groups
 
@@ -142,7 +154,9 @@ class Watching:
         if record.phase is not Phase.PENDING and key.kind is EntryKind.POD and known is None:
             return
         seen = Seen(record.created if listed else now, record.created) if known is None else None
-        self.refresh(key, now, _pod_news(known, record, ours=ours), seen if _is_waiting(record) else None)
+        labels_count = self._cache.neighbours.counts_anything
+        news = _pod_news(known, record, ours=ours, labels_count=labels_count)
+        self.refresh(key, now, news, seen if _is_waiting(record) else None)
 
     def _drop_pod(self, key: Key, now: Instant) -> None:
         old = self._cache.drop_pod(key)
@@ -183,14 +197,18 @@ def _group_news(old: GroupRecord | None, new: GroupRecord) -> News:
     return News.CURE if changed else News.NOTHING
 
 
-def _pod_news(old: PodRecord | None, new: PodRecord, *, ours: bool) -> News:
-    """Whether the change of a pod can let its own entry be placed. `ours`: it was assumed to be where it is now."""
+def _pod_news(old: PodRecord | None, new: PodRecord, *, ours: bool, labels_count: bool) -> News:
+    """Whether the change of a pod can let its own entry be placed.
+
+    `ours`: it was assumed to be where it is now. `labels_count`: somebody selects pods by their labels.
+    """
     if not _counts(new) or new.phase is Phase.SUCCEEDED:
         return News.LEFT
     if old is None or not _counts(old):
         return News.CURE
     if new.phase is Phase.PENDING:
-        return News.CURE if _asks(old) != _asks(new) else News.NOTHING
+        relabelled = labels_count and old.labels != new.labels
+        return News.CURE if relabelled or _asks(old) != _asks(new) else News.NOTHING
     return News.CURE if old.phase is Phase.PENDING and not ours else News.NOTHING
 
 
