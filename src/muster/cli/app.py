@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.failure import FAILED, Failure, not_a_segment
+from muster.cli.failure import FAILED, Failure, complain, not_a_segment
 
 app = typer.Typer(
     name="muster",
@@ -54,19 +57,41 @@ class Over(StrEnum):
 
 def run(arguments: list[str] | None = None) -> int:
     """Runs one command line (the process's own if none is given); returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        _give_up_output()
+        if not isinstance(error, BrokenPipeError):  # whoever read our output is gone: say nothing more
+            what = "the output cannot be written" if error.filename is None else error.filename
+            complain(f"{what}: {error.strerror or error}")
+        return FAILED
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         app(args=arguments, prog_name="muster")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else FAILED
     except Failure as failure:
-        print(f"muster: {failure}", file=sys.stderr)
+        complain(str(failure))
         return failure.code
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output is gone: say nothing more
-        return FAILED
     return 0
+
+
+def _give_up_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not stumble over it when it ends."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 @app.command()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import http.client
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -20,7 +21,7 @@ TIMEOUT = 30.0
 
 class Answer(NamedTuple):
     status: int
-    body: Any
+    body: Mapping[str, Any]
 
     @property
     def ok(self) -> bool:
@@ -32,15 +33,7 @@ class Client:
 
     def __init__(self, server: str | None = None) -> None:
         self.server = (server or os.environ.get(VARIABLE) or DEFAULT_SERVER).rstrip("/")
-        parts = urlsplit(self.server)
-        try:
-            port = parts.port
-        except ValueError:
-            port = -1
-        if parts.scheme != "http" or not parts.hostname or port == -1:
-            wanted = f"--server (or ${VARIABLE}) must look like {DEFAULT_SERVER}"
-            raise Failure(f"{wanted}, not {self.server!r}", USAGE)
-        self._connection = http.client.HTTPConnection(parts.hostname, port or 80, timeout=TIMEOUT)
+        self._connection = http.client.HTTPConnection(*_address(self.server), timeout=TIMEOUT)
 
     def call(
         self,
@@ -63,16 +56,27 @@ class Client:
             self._connection.request(method, target, payload, headers)
             response = self._connection.getresponse()
             text = response.read()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
             self._connection.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Failure(
                 f"cannot reach {self.server} ({reason}); start one with `muster up`, or name it with --server"
             ) from None
+        return self._read(path, response.status, text)
+
+    def _read(self, path: str, status: int, text: bytes) -> Answer:
+        """The answer, of a shape that its readers can rely on."""
         try:
-            return Answer(response.status, msgspec.json.decode(text) if text else None)
-        except msgspec.DecodeError:
-            raise Failure(f"{self.server} answered something that is not JSON; is it a `muster up` server?") from None
+            body = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            raise self._stranger("something that is not JSON") from None
+        answer = Answer(status, body)
+        if not isinstance(body, dict) or not (_is_muster(path, body) if answer.ok else _is_refusal(body)):
+            raise self._stranger(f"HTTP {status} with something that is not of Muster")
+        return answer
+
+    def _stranger(self, what: str) -> Failure:
+        return Failure(f"{self.server} answered {what}; is it a `muster up` server?")
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """The body of a GET.
@@ -86,6 +90,46 @@ class Client:
         return answer.body
 
 
+def _address(server: str) -> tuple[str, int]:
+    """Host and port of `http://HOST:PORT`."""
+    try:
+        parts = urlsplit(server)
+        if server == f"http://{parts.netloc}" and parts.hostname and not re.search(r"[\s@]", server):
+            return parts.hostname, parts.port or 80
+    except ValueError:
+        pass
+    raise Failure(f"--server (or ${VARIABLE}) must look like {DEFAULT_SERVER}, not {server!r}", USAGE)
+
+
+def _is_muster(path: str, body: Mapping[str, Any]) -> bool:
+    """Whether a success is what that path answers: verdicts, a list of objects, or an object."""
+    if path.startswith("/muster/v1/queue"):
+        return _all(body.get("waiting"), _is_verdict)
+    if path.startswith("/muster/"):
+        return _is_verdict(body) or not path.startswith("/muster/v1/why/")
+    kind = body.get("kind")
+    if isinstance(kind, str) and kind.endswith("List"):
+        return _all(body.get("items"), _is_object)
+    return kind == "Status" or (isinstance(kind, str) and _is_object(body))
+
+
+def _is_verdict(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("sentence", "namespace"))
+
+
+def _is_object(value: Any) -> bool:
+    meta = value.get("metadata") if isinstance(value, dict) else None
+    return isinstance(meta, dict) and isinstance(meta.get("name"), str)
+
+
+def _all(values: Any, are: Callable[[Any], bool]) -> bool:
+    return isinstance(values, list) and all(map(are, values))
+
+
+def _is_refusal(body: Mapping[str, Any]) -> bool:
+    return isinstance(body.get("message"), str)
+
+
 def _target(path: str, query: Mapping[str, str] | None) -> str:
     """The request target; what is odd in a name or a selector stays part of it."""
     try:
@@ -96,10 +140,14 @@ def _target(path: str, query: Mapping[str, str] | None) -> str:
 
 def told(answer: Answer) -> str:
     """A refusal in the server's own words: each wrong field on a line of its own, where the Status names fields."""
-    body = answer.body if isinstance(answer.body, dict) else {}
-    message = str(body.get("message") or f"HTTP {answer.status}")
-    causes = (body.get("details") or {}).get("causes") or []
-    fields = [f"  {cause['field']}: {cause.get('message', '')}" for cause in causes if cause.get("field")]
+    message = answer.body["message"] or f"HTTP {answer.status}"
+    details = answer.body.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    fields = [
+        f"  {cause['field']}: {cause.get('message', '')}"
+        for cause in (causes if isinstance(causes, list) else [])
+        if isinstance(cause, dict) and isinstance(cause.get("field"), str)
+    ]
     if len(fields) < 2:
         return message
     subject = message.split(": ", 1)[0] if ": " in message else message

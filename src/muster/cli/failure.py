@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import sys
 from collections.abc import Iterable
 
 FAILED, USAGE = 1, 2
@@ -14,6 +16,23 @@ class Failure(Exception):
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
         self.code = code
+
+
+def complain(text: str) -> None:
+    """Says on standard error what is wrong, if anybody can hear it."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(f"muster: {shown(text, keep=chr(10))}", file=sys.stderr, flush=True)
+
+
+def shown(text: str, keep: str = "") -> str:
+    """Text in which everything that a terminal would obey is written out, but for `keep`: ESC as `\\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def not_a_segment(text: str) -> str:

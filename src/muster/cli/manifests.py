@@ -98,10 +98,14 @@ def _documents(name: str) -> list[Document]:
 
 
 def _standard_input() -> str:
+    if sys.stdin is None:
+        raise DocumentError("standard input: closed; name a file, or send the manifest there")
     try:
         return sys.stdin.read()
     except UnicodeDecodeError:
         raise DocumentError("standard input: not UTF-8 text; send UTF-8") from None
+    except OSError as error:
+        raise DocumentError(f"standard input: {error.strerror or error}") from None
 
 
 def _parts(document: Document) -> list[Document]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ from muster.api import catalog
 from muster.api.calls import MERGE_PATCH
 from muster.cli import printing
 from muster.cli.client import Answer, Client, told
-from muster.cli.failure import FAILED, USAGE, Failure, not_a_segment
+from muster.cli.failure import FAILED, USAGE, Failure, complain, not_a_segment
 from muster.cli.manifests import STRICT, Manifest, load
 
 WITH_DEPENDENTS = {"propagationPolicy": "Background"}
@@ -127,7 +126,7 @@ def _each(things: Sequence[Any], act: Any) -> int:
             print(act(thing), flush=True)
         except Failure as failure:
             where = f"{thing.source}: " if isinstance(thing, Manifest) else ""
-            print(f"muster: {where}{failure}", file=sys.stderr, flush=True)
+            complain(f"{where}{failure}")
             code = FAILED
     return code
 

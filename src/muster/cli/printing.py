@@ -7,6 +7,7 @@ from typing import Any
 
 from muster.api.catalog import Kind
 from muster.api.instant import MINUTE, SECOND, from_time
+from muster.cli.failure import shown
 from muster.runtime.clock import SystemClock
 
 Raw = Mapping[str, Any]
@@ -45,8 +46,8 @@ def label(kind: Kind, name: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their longest cell, two spaces apart."""
-    lines = [list(head), *([cell or "-" for cell in row] for row in rows)]
+    """Columns as wide as their longest cell, two spaces apart; a row is one line, whatever is in its cells."""
+    lines = [list(head), *([shown(cell) or "-" for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
