@@ -54,7 +54,7 @@ def test_a_locked_gate_cannot_be_switched_off() -> None:
 def test_a_gate_without_those_it_needs_is_refused_with_what_to_add() -> None:
     with pytest.raises(ValueError, match="add GenericWorkload=true,TopologyAwareWorkloadScheduling=true"):
         FeatureGates.parse("CompositePodGroup=true")
-    with pytest.raises(ValueError, match="GenericWorkload is needed by CompositePodGroup, .* and WorkloadWithJob"):
+    with pytest.raises(ValueError, match=r"GenericWorkload is needed by CompositePodGroup, .* and WorkloadWithJob"):
         FeatureGates.of(*WORKLOAD_AWARE).changed({"GenericWorkload": False})
 
 

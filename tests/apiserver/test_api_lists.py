@@ -77,6 +77,8 @@ def test_events_are_chosen_by_what_they_are_about(api):
         ({"limit": "many"}, "limit"),
         ({"continue": "nonsense"}, "continue"),
         ({"continue": "!!!"}, "continue"),
+        ({"labelSelector": "a>x"}, "a>x"),
+        ({"labelSelector": "a<1_0"}, "a<1_0"),
     ],
 )
 def test_parameters_that_cannot_be_read_are_refused(pods, query, said):
@@ -127,3 +129,25 @@ def test_cluster_wide_kinds_are_listed_without_a_namespace(api):
 def test_one_object_of_a_namespaced_kind_needs_its_namespace(pods):
     answer = pods.call("GET", "/api/v1/pods/a")
     assert answer.status == 404 and "/api/v1/namespaces/NAMESPACE/pods/a" in answer.body["message"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"resourceVersionMatch": "Bogus"},
+        {"resourceVersionMatch": "Bogus", "resourceVersion": "0"},
+        {"resourceVersionMatch": "Bogus", "watch": "true"},
+        {"resourceVersionMatch": "Exact"},
+        {"resourceVersionMatch": "Exact", "resourceVersion": "0"},
+    ],
+)
+def test_a_match_of_revisions_that_makes_no_sense_is_refused(pods, query):
+    answer = pods.call("GET", pods.path("pods"), query=query)
+    assert answer.status == 422 and "resourceVersionMatch" in answer.body["message"]
+    assert answer.body["details"]["causes"][0]["field"] == "resourceVersionMatch"
+
+
+def test_comparisons_of_labels_are_of_whole_numbers(api):
+    for name, label in (("a", "1_0"), ("b", "10"), ("c", "x")):
+        api.made(pod_manifest(name, labels={"rank": label}))
+    assert api.names("pods", labelSelector="rank>5") == ["b"]

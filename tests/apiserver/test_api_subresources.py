@@ -207,6 +207,12 @@ def test_a_pod_that_is_not_ready_may_go_while_enough_others_are_healthy(running)
     assert evict(running).status == 201
 
 
+def test_an_eviction_of_another_pod_is_refused(running):
+    for meta in ({"name": "b"}, {"namespace": "other"}):
+        answer = running.call("POST", running.path("pods", "a", "eviction"), {"metadata": meta})
+        assert answer.status == 400 and "the Eviction is about" in answer.body["message"]
+
+
 def test_an_eviction_respects_its_preconditions(running):
     budget(running)
     allow(running, 1)

@@ -136,3 +136,74 @@ def test_late_and_lost_events_never_cost_a_pod_its_life_and_spare_none(life):
         assert {f"{each}-{index}" for each in alive for index in range(3)} <= names(cluster)
     cluster.advance(60)
     assert names(cluster) == {f"{each}-{index}" for each in alive for index in range(3)}
+
+
+def own(cluster: Cluster, owner_name: str, *dependents: str) -> None:
+    for name in dependents:
+        there = cluster.get("pods", name) or {}
+        owners = there["metadata"].get("ownerReferences") or []
+        reference = owner(cluster, "pods", owner_name, blockOwnerDeletion=True)
+        cluster.patch("pods", name, {"metadata": {"ownerReferences": [*owners, reference]}})
+
+
+@pytest.mark.parametrize("ring", ["a", "ab", "abc"])
+def test_owners_of_each_other_do_not_wait_for_each_other_for_ever(ring):
+    cluster = Cluster(*COLLECTOR)
+    cluster.create(*(pod(name) for name in ring), pod("other"))
+    for name, dependent in zip(ring, ring[1:] + ring[0], strict=True):
+        own(cluster, name, dependent)
+    cluster.delete("pods", ring[0], propagation="Foreground")
+    cluster.advance(60)
+    assert names(cluster) == {"other"}
+
+
+def test_a_ring_of_owners_still_waits_for_what_blocks_it_from_outside():
+    cluster = Cluster(*COLLECTOR)
+    cluster.create(node(), pod("a"), pod("b"), pod("c", on="n1"))
+    own(cluster, "a", "b")
+    own(cluster, "b", "a", "c")
+    cluster.delete("pods", "b", propagation="Foreground")
+    cluster.advance(60)
+    assert {"b", "c"} <= names(cluster)
+    cluster.delete("pods", "c", grace_seconds=0)
+    cluster.advance(1)
+    assert names(cluster) == set()
+
+
+@pytest.mark.parametrize("wrong", [{"name": "other"}, {"kind": "Pod", "apiVersion": "v1"}])
+def test_an_owner_that_is_another_object_than_the_reference_says_does_not_count(wrong):
+    cluster = owned("kept")
+    cluster.create(pod("p", ownerReferences=[{**owner(cluster, "jobs", "train"), **wrong}]))
+    cluster.advance(1)
+    assert names(cluster) == {"kept"}
+
+
+def test_an_owner_in_another_namespace_does_not_count():
+    cluster = owned("kept")
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    elsewhere = pod("p", ownerReferences=[owner(cluster, "jobs", "train")])
+    elsewhere["metadata"]["namespace"] = "team"
+    cluster.create(elsewhere)
+    cluster.advance(1)
+    assert names(cluster) == {"kept"}
+
+
+def test_a_cluster_wide_object_cannot_be_owned_by_one_in_a_namespace_and_stays():
+    cluster = owned()
+    there = owner(cluster, "jobs", "train")
+    for name, reference in (("n1", there), ("n2", {**there, "uid": "never"})):
+        cluster.create(node(name, metadata={"name": name, "ownerReferences": [reference]}))
+    cluster.delete("jobs", "train", propagation="Background")
+    cluster.advance(60)
+    assert names(cluster, "nodes") == {"n1", "n2"}
+
+
+def test_a_cluster_wide_owner_counts_for_objects_in_namespaces():
+    cluster = Cluster(*COLLECTOR)
+    cluster.create(node("n1"))
+    cluster.create(pod("p", ownerReferences=[owner(cluster, "nodes", "n1")]))
+    cluster.advance(5)
+    assert names(cluster) == {"p"}
+    assert cluster.world.call(writes.delete("nodes", "", "n1")).ok
+    cluster.advance(5)
+    assert names(cluster) == set()

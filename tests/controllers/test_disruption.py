@@ -114,3 +114,16 @@ def test_a_restart_changes_nothing():
 )
 def test_percentages_are_rounded_up(least, most, expected, desired):
     assert desired_healthy(least, most, expected) == desired
+
+
+def test_a_status_says_everything_that_typed_clients_ask_for():
+    cluster = Cluster("disruption")
+    cluster.create(budget(maxUnavailable=1))
+    cluster.advance(1)
+    status = cluster.status("poddisruptionbudgets", "b")
+    assert {each: status[each] for each in FIGURES} == dict.fromkeys(FIGURES, 0)
+    (condition,) = status["conditions"]
+    assert condition["message"] == "" and condition["reason"] == "InsufficientPods"
+    revision = cluster.server.revision
+    cluster.advance(600)
+    assert cluster.server.revision == revision

@@ -9,9 +9,14 @@ import pytest
 from controller_world import WITH_JOB, Cluster, job, node, pod
 
 from muster.api import writes
-from muster.api.machine import Refused
-from muster.controllers.jobs import indexes
+from muster.api.calls import Response
+from muster.api.gates import FeatureGates
+from muster.api.instant import SECOND
+from muster.api.machine import ADDED, Listed, Observed, Refused, WakeAt, Woken, Write, Written
+from muster.api.object import Object
+from muster.controllers.jobs import Jobs, indexes
 from muster.controllers.jobs.manifests import pod_names
+from muster.controllers.jobs.sync import BATCH
 from muster.workloadbuilder.adapters.job import group_name_of, workload_name_of
 
 RUNS = {"muster.dev/run-for": "5s"}
@@ -386,3 +391,46 @@ def test_refused_pods_are_reported_and_tried_again_more_and_more_rarely():
     )
     cluster.advance(65)
     assert len(pods(cluster, "Running")) == 40
+
+
+def test_pods_of_a_large_job_are_made_in_batches_until_all_are_there():
+    cluster = Cluster("jobs")
+    manifest = job(parallelism=1200)
+    machine = cluster.world.machine("jobs")
+    handle, most = machine.handle, []
+    machine.handle = lambda event, now: most.append(handle(event, now)) or most[-1]
+    cluster.create(manifest)
+    cluster.advance(10)
+    assert len(pods(cluster)) == 1200
+    assert max(map(len, most)) <= BATCH + 10
+
+
+@pytest.mark.parametrize("completions", [None, (1 << 31) - 1])
+def test_a_job_without_end_does_not_hold_up_what_else_is_to_be_done(completions):
+    endless = job(parallelism=(1 << 31) - 1, **({"completions": completions} if completions else {}))
+    machine = Jobs(FeatureGates())
+    raw = {**endless, "metadata": {**endless["metadata"], "uid": "u", "resourceVersion": "1"}}
+    for resource in machine.resources:
+        machine.handle(Listed(resource, ()), 0)
+    effects = machine.handle(Observed("jobs", ADDED, Object(raw)), 0)
+    asked = [each for each in effects if isinstance(each, Write)]
+    assert len(asked) == BATCH
+    assert not [each for each in machine.handle(Woken(("sync", "u")), SECOND) if _makes_a_pod(each)]
+    for each in asked:
+        machine.handle(Written(each.tag, Response(201, each.request.body)), SECOND)
+    made = [each.request.body for each in asked]
+    for number, body in enumerate(made):
+        meta = {**body["metadata"], "uid": f"p{number}", "resourceVersion": str(number + 2)}
+        effects = machine.handle(Observed("pods", ADDED, Object({**body, "metadata": meta})), SECOND)
+    (timer,) = [each for each in effects if isinstance(each, WakeAt)]
+    assert timer.at < 2 * SECOND
+    assert sum(map(_makes_a_pod, machine.handle(Woken(timer.tag), timer.at))) == BATCH
+
+
+def _makes_a_pod(effect: Any) -> bool:
+    return isinstance(effect, Write) and effect.request.method == "POST" and effect.request.path.endswith("/pods")
+
+
+def test_completed_indexes_without_end_are_cut_off():
+    assert max(indexes.parse("1,0-99999999999999")) < 200_000
+    assert indexes.parse("5-" + "9" * 5000) == indexes.parse("5-99999")

@@ -160,6 +160,15 @@ class PodResourceClaim(Part, frozen=True):
 # --- pod ---------------------------------------------------------------------------------------------------------
 
 
+class HostAlias(Part, frozen=True):
+    ip: str = ""
+    hostnames: tuple[str, ...] = ()
+
+
+class PodReadinessGate(Part, frozen=True):
+    condition_type: str = ""
+
+
 class PodSpec(Part, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -186,6 +195,11 @@ class PodSpec(Part, frozen=True):
     service_account_name: str = ""
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
+    volumes: tuple[dict[str, object], ...] = ()
+    """A name and one source each; which sources there are is the schema's business."""
+    ephemeral_containers: tuple[dict[str, object], ...] = ()
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
+    host_aliases: tuple[HostAlias, ...] = ()
 
 
 class ContainerState(Part, frozen=True):

@@ -20,6 +20,7 @@ _TERM = re.compile(
     rf"(?:(?P<set>(?:not)?in)\s*\((?P<values>[^()]*)\)|(?P<operator>==|=|!=|<|>)\s*(?P<value>[^\s,()=!<>]*))?\s*",
     re.ASCII,
 )
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
 _WANT = "want for example app=web, app!=web, app in (a,b), app or !app"
 _SETS = {"In": "in", "NotIn": "notin"}
@@ -56,10 +57,9 @@ class Requirement(NamedTuple):
 
 def _compare(operator: str, label: str, bound: str) -> bool:
     """Gt and Lt hold only between integers."""
-    try:
-        return int(label) > int(bound) if operator == "Gt" else int(label) < int(bound)
-    except ValueError:
+    if not (_INTEGER.fullmatch(label) and _INTEGER.fullmatch(bound)):
         return False
+    return int(label) > int(bound) if operator == "Gt" else int(label) < int(bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,8 @@ def _requirement(part: str) -> Requirement:
     for value in values:
         if problem := names.label_value(value):
             raise ValueError(f"{value!r} is no label value: {problem}")
+    if symbol in ("<", ">") and not _INTEGER.fullmatch(given):
+        raise ValueError(f"{part.strip()!r} compares with no whole number: want for example rank{symbol}5")
     return Requirement(key, _OPERATORS[symbol], values)
 
 

@@ -23,8 +23,11 @@ def evict(call: Call) -> Response:
     """POST of an Eviction: 201 and a Status, or 429 while a budget does not allow it."""
     eviction = decode.part(call, schema("policy/v1", "Eviction"), "policy/v1", "Eviction")
     meta = eviction.get("metadata") or {}
-    if (meta.get("name") or call.name) != call.name:
-        raise status.bad_request(f"the Eviction is about pod {meta['name']}, the path about {call.name}")
+    about = (meta.get("namespace") or call.namespace, meta.get("name") or call.name)
+    if about != (call.namespace, call.name):
+        raise status.bad_request(
+            f"the Eviction is about {'/'.join(about)}, the path about {call.namespace}/{call.name}"
+        )
     options = eviction.get("deleteOptions") or {}
     deletion.check_options(call, options)
     dry_run = call.dry_run(options)

@@ -9,6 +9,7 @@ import msgspec
 
 from muster.api.calls import Response
 from muster.api.machine import ADDED
+from muster.api.validation.field import Path
 from muster.apiserver import selection, status
 from muster.apiserver.log import Raw, WatchEvent
 from muster.apiserver.state import Call
@@ -17,6 +18,7 @@ from muster.apiserver.watch import Watch
 Json = dict[str, Any]
 
 EXACT, NOT_OLDER = "Exact", "NotOlderThan"
+_MATCH = "resourceVersionMatch"
 
 
 class Continue(msgspec.Struct, frozen=True, array_like=True):
@@ -53,13 +55,34 @@ def _place(raw: Raw) -> tuple[str, str]:
 def list_objects(call: Call) -> Response:
     """A list in order of namespace and name. With `limit` in pages, all of them of one revision."""
     limit = call.number("limit") or 0
+    match = _match(call)
     token = call.request.query.get("continue")
     if token:
         return _page(call, limit, _decoded(token))
     wanted = _revision(call)
-    if wanted and call.request.query.get("resourceVersionMatch") == EXACT:
+    if match == EXACT:
         return _page(call, limit, Continue(wanted, "", ""))
     return _listed(call, selected(call), call.store.revision, limit)
+
+
+def _match(call: Call, *, watching: bool = False) -> str:
+    """How exactly the revision of the query is meant; "" if it does not say.
+
+    Raises:
+        Failure: 422, it is unknown, or there is no revision that it could be about.
+    """
+    query, path = call.request.query, Path(_MATCH)
+    match, revision = query.get(_MATCH, ""), query.get("resourceVersion", "")
+    error = None
+    if match not in ("", EXACT, NOT_OLDER):
+        error = path.not_supported(match, (EXACT, NOT_OLDER))
+    elif match and not revision and not watching:
+        error = path.forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    elif match == EXACT and revision == "0":
+        error = path.forbidden('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+    if error is not None:
+        raise status.unprocessable_options(error)
+    return match
 
 
 def _page(call: Call, limit: int, after: Continue) -> Response:
@@ -117,6 +140,7 @@ def watch(call: Call) -> Watch:
         Failure: 410, changes after that revision have been forgotten.
     """
     wanted = _revision(call)
+    _match(call, watching=True)
     call.number("timeoutSeconds")  # whoever carries the stream keeps the time; a wrong one is refused here
     chosen = selection.of_query(call, namespace=True)
     log = call.store.log(call.kind.plural)

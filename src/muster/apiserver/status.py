@@ -127,6 +127,12 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> Failure:
     return Failure(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
 
 
+def unprocessable_options(error: FieldError) -> Failure:
+    """Query parameters of a list or watch contradict each other."""
+    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": _causes([error])}
+    return Failure(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {error}', details=details)
+
+
 def unprocessable(message: str) -> Failure:
     return Failure(422, "Invalid", message)
 

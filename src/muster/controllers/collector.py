@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,14 +190,12 @@ class Collector:
         unknown: list[Mapping[str, Any]] = []
         for owner in thing.owners:
             uid = owner.get("uid", "")
-            known = self._things.get(uid)
-            if known is not None:
+            known, kind = self._things.get(uid), self._kind_of(owner)
+            if kind is None or (kind.namespaced and not thing.object.namespace):
+                solid.append(owner)  # nothing can be said about it
+            elif known is not None and _is_meant(known, kind, owner, thing):
                 (waiting if known.waits_for_dependents() else solid).append(owner)
-            elif uid in self._absent:
-                continue
-            elif self._kind_of(owner) is None:
-                solid.append(owner)
-            else:
+            elif known is None and uid not in self._absent:
                 unknown.append(owner)
         return solid, waiting, unknown
 
@@ -278,12 +276,30 @@ class Collector:
         return effects if self._is_blocked(uid) else [*effects, *self._release(thing, FOREGROUND)]
 
     def _is_blocked(self, uid: str) -> bool:
-        """Whether an object that is there insists on going before its owner does."""
-        return any(
-            owner.get("uid") == uid and owner.get("blockOwnerDeletion")
-            for dependent in self._dependents.of(uid)
-            for owner in self._things[dependent].owners
-        )
+        """Whether an object that is there insists on going before its owner does.
+
+        One that itself waits for the owner to go does not, or both would wait for ever.
+        """
+        return any(not self._waits_for(dependent, uid) for dependent in self._blocking(uid))
+
+    def _blocking(self, uid: str) -> Iterator[str]:
+        for dependent in self._dependents.of(uid):
+            owners = self._things[dependent].owners
+            if any(owner.get("uid") == uid and owner.get("blockOwnerDeletion") for owner in owners):
+                yield dependent
+
+    def _waits_for(self, uid: str, other: str) -> bool:
+        """Whether this object goes only after the other one, by whatever chain of owners that wait."""
+        met, left = {uid}, [uid]
+        while left:
+            current = left.pop()
+            if current == other:
+                return True
+            if self._things[current].waits_for_dependents():
+                more = [dependent for dependent in self._blocking(current) if dependent not in met]
+                met.update(more)
+                left += more
+        return False
 
     def _release(self, thing: _Thing, finalizer: str) -> list[Effect]:
         key = (RELEASE, thing.object.uid)
@@ -300,6 +316,16 @@ class Collector:
         if what == DELETE and status in (404, 409):
             return ()  # it is gone, or another one by now; the watch will say so
         return [WakeAt(now + AGAIN, (what, uid))]
+
+
+def _is_meant(known: _Thing, kind: catalog.Kind, owner: Mapping[str, Any], dependent: _Thing) -> bool:
+    """Whether the object with the owner's uid is of the kind and name that the reference says, and in reach."""
+    found = known.object
+    return (
+        known.resource == kind.plural
+        and found.name == owner.get("name")
+        and found.namespace in ("", dependent.object.namespace)
+    )
 
 
 def _group(api_version: str) -> str:

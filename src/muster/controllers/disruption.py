@@ -157,7 +157,7 @@ class Disruption:
             return self._soon(budget, now + AGAIN)
         old = budget.object.raw.get("status") or {}
         wanted = _status(budget, now)
-        changed = {key: value for key, value in wanted.items() if (old.get(key) or 0) != (value or 0)}
+        changed = {key: value for key, value in wanted.items() if old.get(key) != value and (key in old or value != {})}
         effects = list(self._soon(budget, now + DISRUPTION_LASTS)) if wanted["disruptedPods"] else []
         if not changed:
             return effects
@@ -184,6 +184,7 @@ def _status(budget: _Budget, now: Instant) -> dict[str, Any]:
         "True" if allowed else "False",
         now,
         reason="SufficientPods" if allowed else "InsufficientPods",
+        message="",
     )
     return {
         "observedGeneration": budget.object.meta.get("generation") or 0,

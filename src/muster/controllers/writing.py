@@ -133,9 +133,12 @@ def with_condition(
     now: Instant,
     *,
     reason: str = "",
-    message: str = "",
+    message: str | None = None,
 ) -> list[Mapping[str, Any]]:
-    """The conditions with one set; its transition time changes only with its status."""
+    """The conditions with one set; its transition time changes only with its status.
+
+    Conditions of the shared type (metav1.Condition) need a message, be it empty; None leaves it out.
+    """
     kept: list[Mapping[str, Any]] = []
     at, place = to_time(now), None
     for condition in conditions:
@@ -147,7 +150,7 @@ def with_condition(
     new: dict[str, Any] = {"type": type_, "status": status, "lastTransitionTime": at}
     if reason:
         new["reason"] = reason
-    if message:
+    if message is not None:
         new["message"] = message
     if place is None:
         return [*kept, new]

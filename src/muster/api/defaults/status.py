@@ -6,7 +6,7 @@ from muster.api.defaults.parts import Json, Raw
 
 
 def settle(obj: Json, old: Raw | None, *, keeps: bool, counts: tuple[str, ...]) -> None:
-    """On create the status has only `counts`, all 0, unless the kind `keeps` what is given; on update nothing changes."""
+    """On create a status has only `counts`, all 0, unless the kind `keeps` what is given; an update changes nothing."""
     if old is not None and "status" in old:
         obj["status"] = old["status"]
     elif old is not None or not keeps or "status" not in obj:

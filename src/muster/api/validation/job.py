@@ -9,8 +9,9 @@ import msgspec
 
 from muster.api.batch import Job, JobScheduling, JobSpec
 from muster.api.core import PodSpec, PodTemplate
+from muster.api.defaults.jobs import CONTROLLER_UID
 from muster.api.gates import FeatureGates
-from muster.api.meta import ObjectMeta
+from muster.api.meta import LabelSelector, ObjectMeta
 from muster.api.scheduling import WorkloadPodGroupSchedulingPolicy
 from muster.api.validation import checks, groups, meta, names
 from muster.api.validation.checks import Errors
@@ -18,6 +19,8 @@ from muster.api.validation.field import SPEC, STATUS, FieldError, Path
 from muster.api.validation.pod import pod_template
 
 MOST_INDEXES = 100_000
+LONGEST_MANAGER = 63
+"""Characters of managedBy."""
 _MODES = ("NonIndexed", "Indexed")
 _RESTART_POLICIES = ("OnFailure", "Never")
 _REPLACEMENT = ("TerminatingOrFailed", "Failed")
@@ -44,6 +47,8 @@ def job(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: FeatureGat
     stored = before if isinstance(before, Job) else None
     errors = meta.metadata(view.metadata, stored.metadata if stored else None, name=_name)
     errors += _spec(view.spec, gates)
+    if stored is None:
+        errors += _generated_selector(view.spec, view.metadata.uid, SPEC / "selector")
     errors += _scheduling(view.spec.scheduling, stored.spec.scheduling if stored else None, gates)
     if stored is not None:
         errors += _update(view.spec, stored)
@@ -77,8 +82,28 @@ def _spec(spec: JobSpec, gates: FeatureGates) -> Errors:
     if spec.pod_replacement_policy is not None:
         errors += checks.one_of(spec.pod_replacement_policy, SPEC / "podReplacementPolicy", _REPLACEMENT)
     if spec.managed_by is not None:
-        errors += checks.formatted(spec.managed_by, SPEC / "managedBy", names.label_key)
+        errors += _managed_by(spec.managed_by, SPEC / "managedBy")
     return errors + _template(spec.template, SPEC / "template", gates)
+
+
+def _managed_by(value: str, path: Path) -> Errors:
+    """The name of another controller: a domain, a slash, a path."""
+    if len(value) > LONGEST_MANAGER:
+        return [path.too_long(LONGEST_MANAGER)]
+    domain, slash, name = value.partition("/")
+    if not slash or not name or names.dns_subdomain(domain):
+        return [path.invalid(value, "must be a domain-prefixed path (such as acme.io/foo)")]
+    return []
+
+
+def _generated_selector(spec: JobSpec, uid: str, path: Path) -> Errors:
+    """Without manualSelector the selector is the server's business, so that Jobs do not share pods."""
+    if spec.manual_selector or spec.selector is None:
+        return []
+    if spec.selector == LabelSelector(match_labels={CONTROLLER_UID: uid}):
+        return []
+    message = "`selector` not auto-generated: leave it out, or say manualSelector: true"
+    return [path.invalid(spec.selector, message)]
 
 
 def _indexes(spec: JobSpec) -> Errors:

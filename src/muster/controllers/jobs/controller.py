@@ -13,6 +13,7 @@ from muster.api.object import Object
 from muster.controllers.jobs.groups import COMPONENT, JobGroups
 from muster.controllers.jobs.members import Member
 from muster.controllers.jobs.state import (
+    BREATH,
     CREATE,
     DELETE,
     JOBS,
@@ -140,7 +141,7 @@ class Jobs:
         self._job_of[uid] = state.uid
         state.put(Member.of(pod), now)
         if state.job is not None:
-            return state.wake(now + SETTLE)
+            return state.wake(now + (BREATH if state.goes_on and not state.creating else SETTLE))
         if state.gone:
             return self._sync.let_go_of_all(state)
         state.place = (pod.namespace, owner.get("name", ""))

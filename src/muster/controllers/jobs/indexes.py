@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+LARGEST = 99_999
+"""An Indexed Job has no higher index."""
+
 
 @lru_cache(maxsize=4_096)
 def parse(text: str) -> frozenset[int]:
-    """The indexes of `completedIndexes`. Parts that are no number are left out."""
+    """The indexes of `completedIndexes`. Parts that are no number are left out, and so is what is above LARGEST."""
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if first.isdecimal() and (not dash or last.isdecimal()):
-            found.update(range(int(first), int(last if dash else first) + 1))
+            found.update(range(_number(first), min(_number(last if dash else first), LARGEST) + 1))
     return frozenset(found)
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) <= len(str(LARGEST)) else LARGEST + 1
 
 
 def compress(indexes: Iterable[int]) -> str:

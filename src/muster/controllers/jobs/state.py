@@ -16,6 +16,8 @@ from muster.controllers.jobs.progress import Progress, completions_of, replaces_
 
 SETTLE: Instant = SECOND
 """How long changes of pods are collected before the status is written."""
+BREATH: Instant = SECOND // 10
+"""Between batches of new pods, so that one Job does not keep all others waiting."""
 FIRST_DELAY: Instant = 10 * SECOND
 LONGEST_DELAY: Instant = 10 * MINUTE
 """Between a pod's failure and the next pod: doubles with every failure since the last success."""
@@ -61,6 +63,8 @@ class JobState:
     last_failure: Instant = 0
     refusals: int = 0
     retry_at: Instant = 0
+    goes_on: bool = False
+    """More pods are to be made once those on their way are there."""
     timer: Instant | None = None
 
     def wake(self, at: Instant | None) -> list[Effect]:

@@ -40,6 +40,9 @@ from muster.controllers.jobs.status import CRITERIA_MET, FAILURE_TARGET, SUSPEND
 from muster.controllers.pod_status import deleted
 from muster.controllers.writing import Pending, event, without_finalizer
 
+BATCH = 500
+"""Pods of one Job that are asked for at a time, as in Kubernetes; the next follow when the watch has shown these."""
+
 
 class Sync:
     """Compares a Job with its pods. Keeps nothing but what is under way, which it shares with the controller."""
@@ -80,8 +83,15 @@ class Sync:
             return effects + state.wake(at)
         if state.refusals:
             missing = 1
-        template = PodTemplate(job.raw, group.name)
-        for name, index in list(new_pods(state, progress, missing)):
+        return effects + self._create(state, PodTemplate(job.raw, group.name), progress, missing)
+
+    @staticmethod
+    def _create(state: JobState, template: PodTemplate, progress: Progress, missing: int) -> list[Effect]:
+        """Asks for new pods, at most BATCH at a time."""
+        room = BATCH - len(state.creating)
+        state.goes_on = missing > room
+        effects: list[Effect] = []
+        for name, index in list(new_pods(state, progress, min(missing, room))):
             state.creating[name] = Creation(index)
             effects.append(Write(writes.create(template.pod(name, index)), (CREATE, state.uid, name)))
         return effects
