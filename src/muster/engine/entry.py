@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.assignment import best_node
-from muster.engine.explain import Failure, explain, no_nodes, refused, scheduled
+from muster.engine.explain import Failure, explain, in_domain, no_domain, no_nodes, refused, scheduled
 from muster.engine.gang import Placed, place_group
 from muster.engine.holds import Holds
 from muster.engine.members import Members, disagreement, members_by_class
+from muster.engine.placement import Refusal, candidates, choose
 from muster.engine.trial import Trial
 from muster.engine.work import Work
 from muster.model.diagnosis import Diagnosis
@@ -39,12 +40,15 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
         return Decided(nothing, refused(entry, revision, *clash))
     if not len(trial.snapshot.nodes):
         return Decided(nothing, no_nodes(entry, revision))
+    if entry.group is not None and entry.group.topology_key is not None:
+        return _decide_constrained(trial, holds, entry, budget)
     start = trial.ledger.checkpoint()
     if len(entry.pods) == 1 == entry.needed and (bind := _place_one(trial, entry.pods[0])) is not None:
         node = trial.snapshot.nodes.index[bind.node]
         return Decided(Plan(revision, (bind,), _generations(trial, (node,))), scheduled(entry, revision))
     members = members_by_class(trial, entry.pods)
-    placed = place_group(trial, members, entry.needed, budget.for_attempt(entry.attempts))
+    levels = trial.snapshot.nodes.levels if entry.group else ()
+    placed = place_group(trial, members, entry.needed, budget.for_attempt(entry.attempts), levels)
     if placed.enough and placed.total == len(entry.pods):
         diagnosis = scheduled(entry, revision)
     else:
@@ -52,6 +56,27 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
     if not placed.enough:
         trial.ledger.rollback(start)
         return Decided(nothing, diagnosis, placed.work)
+    return Decided(_plan(trial, members, placed, start), diagnosis, placed.work)
+
+
+def _decide_constrained(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> Decided:
+    """A group that has to be in one domain (statements 35-42)."""
+    revision = trial.snapshot.revision
+    found = candidates(trial, entry)
+    if isinstance(found, Refusal):
+        return Decided(Plan(revision), no_domain(entry, revision, found))
+    start = trial.ledger.checkpoint()
+    members = members_by_class(trial, entry.pods)
+    choice = choose(trial, members, entry, found, budget.for_attempt(entry.attempts))
+    placed = choice.placed
+    if placed.enough and placed.total == len(entry.pods):
+        diagnosis = scheduled(entry, revision)
+    else:
+        diagnosis = explain(choice.part, holds, entry, Failure(members, placed, 0))
+    diagnosis = in_domain(diagnosis, entry, choice, len(found.among))
+    if not placed.enough:
+        return Decided(Plan(revision), diagnosis, placed.work)
+    trial.adopt(choice.part)
     return Decided(_plan(trial, members, placed, start), diagnosis, placed.work)
 
 

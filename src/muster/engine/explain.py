@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from muster.engine.feasibility import static_rejections
 from muster.engine.gang import Placed
 from muster.engine.holds import Holds
 from muster.engine.members import Members
+from muster.engine.placement import Choice, Refusal
 from muster.engine.remedies import remedies
 from muster.engine.shortage import lacking
 from muster.engine.trial import Trial
@@ -50,6 +52,31 @@ def no_nodes(entry: QueueEntry, revision: int) -> Diagnosis:
     return _diagnosis(entry, revision, Verdict.UNSCHEDULABLE, 0, rejections, pods, remedies=(Remedy("add-nodes", 1),))
 
 
+def no_domain(entry: QueueEntry, revision: int, refusal: Refusal) -> Diagnosis:
+    """There is no domain to be tried: no node has the label, or running members do not agree on one (statement 36)."""
+    assert entry.group is not None
+    rejections = (Rejection(refusal.reason, 0, entry.group.topology_key or ""),)
+    pods = dict.fromkeys((pod.key for pod in entry.pods), PodVerdict(rejections))
+    diagnosis = _diagnosis(entry, revision, refusal.verdict, 0, rejections, pods, names=refusal.names)
+    return replace(diagnosis, topology_key=entry.group.topology_key or "")
+
+
+def in_domain(diagnosis: Diagnosis, entry: QueueEntry, choice: Choice, placements: int) -> Diagnosis:
+    """Adds which domain it is about, of how many, and what the others lack."""
+    assert entry.group is not None and choice.part.placement is not None
+    key, domain, shortfall = entry.group.topology_key or "", choice.part.placement.value, diagnosis.shortfall
+    if shortfall is not None and not shortfall.where:
+        shortfall = shortfall._replace(where=f"{key.rpartition('/')[2]} {domain}")
+    return replace(
+        diagnosis,
+        topology_key=key,
+        placements=placements,
+        domain=domain,
+        deficits=choice.deficits,
+        shortfall=shortfall,
+    )
+
+
 def _diagnosis(
     entry: QueueEntry,
     revision: int,
@@ -86,7 +113,7 @@ def _diagnosis(
 def explain(trial: Trial, holds: Holds, entry: QueueEntry, failure: Failure) -> Diagnosis:
     """What stands in the way, with as many members placed as could be."""
     members, placed, start = failure
-    count = len(trial.snapshot.nodes)
+    count = len(trial)
     verdicts: dict[Key, PodVerdict] = {}
     lucky = PodVerdict(HAD_A_NODE, count)
     first: tuple[int, PodVerdict] | None = None
@@ -127,15 +154,15 @@ def class_verdict(trial: Trial, holds: Holds, cls: int, start: int) -> PodVerdic
     known = trial.verdicts.get(cls)
     if known is not None and known[0] == version:
         return known[1]
-    nodes = trial.snapshot.nodes
     static = [Rejection(*found) for found in _static(trial, cls)]
-    verdict = PodVerdict((*static, *_counted(trial, holds, cls, start)), len(nodes))
+    verdict = PodVerdict((*static, *_counted(trial, holds, cls, start)), len(trial))
     trial.verdicts[cls] = (version, verdict)
     return verdict
 
 
 def _static(trial: Trial, cls: int) -> list[tuple[Reason, int, str]]:
-    found = static_rejections(trial.snapshot.nodes, trial.classes[cls], trial.profile)
+    among = None if trial.placement is None else trial.placement.nodes
+    found = static_rejections(trial.snapshot.nodes, trial.classes[cls], trial.profile, among)
     return [(reason, nodes, detail) for reason, detail, nodes in found]
 
 
@@ -144,7 +171,7 @@ def _counted(trial: Trial, holds: Holds, cls: int, start: int) -> list[Rejection
     ledger, passes = trial.ledger, trial.state(cls).feasible.passes
     without_members = ledger.used - ledger.taken_since(start)
     held = holds.held()
-    without_held = without_members if held is None else without_members - held
+    without_held = without_members if held is None else without_members - trial.cut(held)
     open_nodes = passes
     found: list[Rejection] = []
     for used, reason in (

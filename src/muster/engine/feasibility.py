@@ -63,15 +63,22 @@ def filter_column(nodes: NodeColumns, plugin: Filter, part: Hashable, pod_class:
     return column
 
 
-def static_rejections(nodes: NodeColumns, pod_class: PodClass, profile: Profile) -> Iterable[tuple[Reason, str, int]]:
-    """(reason, detail, nodes) for every static rejection; each node counts under its first reason only."""
-    reasons = feasible_nodes(nodes, pod_class, profile).reasons
+def static_rejections(
+    nodes: NodeColumns, pod_class: PodClass, profile: Profile, among: np.ndarray | None = None
+) -> Iterable[tuple[Reason, str, int]]:
+    """(reason, detail, nodes) for every static rejection; each node counts under its first reason only.
+
+    `among`: only these nodes (indices) are counted.
+    """
+    every = slice(None) if among is None else among
+    reasons = feasible_nodes(nodes, pod_class, profile).reasons[every]
     view = static_view(nodes, np.ones(len(nodes), dtype=bool))
     for plugin in profile.filters:
         mine = reasons == plugin.reason
         if not mine.any():
             continue
         for detail, column in plugin.details(pod_class, view):
+            column = column[every]
             count = int(np.count_nonzero(mine & column))
             mine = mine & ~column
             if count:

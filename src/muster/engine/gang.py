@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.engine.assignment import RowWeights, place_best, place_tight
+from muster.engine.compact import place_alike, placements_for
 from muster.engine.dive import find
 from muster.engine.holds import nominated_nodes
-from muster.engine.ledger import Placement
+from muster.engine.ledger import Assignment
 from muster.engine.members import Members
 from muster.engine.problem import Problem, most_placeable, problem_of
 from muster.engine.search import Found, Outcome
@@ -36,11 +37,19 @@ class Placed:
         return sum(self.counts)
 
 
-def place_group(trial: Trial, members: Sequence[Members], needed: int, expansions: int) -> Placed:
-    """Places the group; what is placed stays on the ledger, the caller rolls back what it does not want."""
+def place_group(
+    trial: Trial, members: Sequence[Members], needed: int, expansions: int, levels: Sequence[str] = ()
+) -> Placed:
+    """Places the group; what is placed stays on the ledger, the caller rolls back what it does not want.
+
+    It is kept together in few domains of the `levels`, the widest first, where that leaves nobody out (M16).
+    """
     start = trial.ledger.checkpoint()
     wanted = sum(len(some) for some in members)
-    counts = _by_score(trial, members, to_nominated(trial, members))
+    nominated = to_nominated(trial, members)
+    if not any(nominated) and _together(trial, members, wanted, levels):
+        return Placed(tuple(len(some) for some in members), wanted >= needed, True)
+    counts = _by_score(trial, members, nominated)
     if sum(counts) == wanted or len(members) == 1:
         # Alike members: no other choice of nodes has more slots, those that members are nominated to included.
         return Placed(counts, sum(counts) >= needed, True)
@@ -57,6 +66,20 @@ def place_group(trial: Trial, members: Sequence[Members], needed: int, expansion
     proven, work = _improve(trial, members, needed, expansions, best, problem, bound)
     best.restore()
     return Placed(best.counts, best.total >= needed, proven or best.total >= needed, work)
+
+
+def _together(trial: Trial, members: Sequence[Members], wanted: int, levels: Sequence[str]) -> bool:
+    """Places all members close to each other; if that does not work, nothing is placed."""
+    if wanted == 1 or not levels:
+        return False
+    if len(members) == 1:
+        return place_alike(trial, members[0].cls, wanted, levels)
+    for placement in placements_for(trial, members, levels):
+        part = trial.within(placement)
+        if sum(_by_score(part, members, [0] * len(members))) == wanted:
+            trial.adopt(part)
+            return True
+    return False
 
 
 def to_nominated(trial: Trial, members: Sequence[Members]) -> list[int]:
@@ -177,7 +200,7 @@ class _Best:
     def __init__(self, trial: Trial, start: int, members: Sequence[Members], counts: tuple[int, ...]) -> None:
         self._trial, self.start, self._members = trial, start, members
         self.counts = counts
-        self._placements: list[Placement] = list(trial.ledger.since(start))
+        self._placements: list[Assignment] = list(trial.ledger.since(start))
 
     @property
     def total(self) -> int:

@@ -85,7 +85,6 @@ class Holds:
 
 
 def nominated_nodes(trial: Trial, pods: Sequence[PodRecord]) -> list[int]:
-    """The nodes, one per nominated pod, that exist."""
-    index = trial.snapshot.nodes.index
+    """The nodes, one per nominated pod, that exist here."""
     wishes = [pod.nominated_node for pod in pods if pod.nominated_node is not None]
-    return [index[wish] for wish in wishes if wish in index]
+    return [node for node in map(trial.find, wishes) if node is not None]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Placement(NamedTuple):
+class Assignment(NamedTuple):
     """`counts[i]` pods of class `cls` on node `nodes[i]`; nodes are distinct. Single ones are plain integers."""
 
     cls: int
@@ -34,20 +34,20 @@ class Ledger:
         """int64[C, rows]: what one pod of a class takes"""
         self.touched: list[int] = []
         """Every node whose usage changed, in order, repeats and undone changes included: readers keep an offset."""
-        self._log: list[Placement] = []
+        self._log: list[Assignment] = []
         self._columns: dict[int, bytes] = {}
         self._kinds: dict[int, bytes] = {}
 
     def place(self, cls: int, node: int, count: int = 1) -> None:
         """`count` pods of a class go to one node."""
         self.shift(cls, node, count)
-        self._log.append(Placement(cls, node, count))
+        self._log.append(Assignment(cls, node, count))
 
     def place_many(self, cls: int, nodes: np.ndarray, counts: np.ndarray) -> None:
         """`counts[i]` pods of a class go to `nodes[i]`; the nodes are distinct."""
         if len(nodes):
             self._shift_many(cls, nodes, counts)
-            self._log.append(Placement(cls, nodes, counts))
+            self._log.append(Assignment(cls, nodes, counts))
 
     def shift(self, cls: int, node: int, count: int) -> None:
         """Adds (or, negative, takes away) room without a log entry: for room that is held for others."""
@@ -77,7 +77,17 @@ class Ledger:
                 self._shift_many(cls, nodes, -counts)
         del self._log[checkpoint:]
 
-    def since(self, checkpoint: int) -> Iterator[Placement]:
+    def settle(self) -> None:
+        """What is placed is there to stay: it is no longer undone, and not told by `since`."""
+        self._log.clear()
+
+    def follow(self, nodes: np.ndarray, used: np.ndarray) -> None:
+        """Takes over int64[rows, M], what is used of these nodes elsewhere."""
+        self.used[:, nodes] = used
+        self.touched.extend(nodes.tolist())
+        self._columns.clear()
+
+    def since(self, checkpoint: int) -> Iterator[Assignment]:
         """The placements since a checkpoint, oldest first."""
         return iter(self._log[checkpoint:])
 
@@ -88,7 +98,7 @@ class Ledger:
             taken[:, nodes] += np.multiply.outer(self.amounts[cls], counts)
         return taken
 
-    def replay(self, placements: Iterator[Placement] | list[Placement]) -> None:
+    def replay(self, placements: Iterator[Assignment] | list[Assignment]) -> None:
         """Places again what was undone."""
         for cls, nodes, counts in placements:
             if isinstance(nodes, int):

@@ -6,12 +6,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.engine.extension import Capacity, Filter, Plugin, Score
+from muster.model.resources import CPU, MEMORY
 
 MAX_WEIGHT = 100
 
 
 class ProfileError(ValueError):
     """A profile that cannot be used; the message names the plugin and the fix."""
+
+
+@dataclass(frozen=True)
+class PlacementScore:
+    """How domains compare that all hold a constrained group (statement 41): the sum of two weighted scores up to 100.
+
+    Raises:
+        ProfileError: a weight is no whole number from 0 to 100, or all that there are are 0.
+    """
+
+    pod_count: int = 1
+    """How many members are placed, the domain that takes most of them having 100."""
+    allocation: int = 1
+    """How much of the domain's resources is requested once they are placed, in percent."""
+    resources: Mapping[str, int] = field(default_factory=lambda: {CPU: 1, MEMORY: 1})
+    """The resources that `allocation` averages over, with their weights."""
+
+    def __post_init__(self) -> None:
+        named = {"podCount": self.pod_count, "allocation": self.allocation}
+        named.update({f"resources.{name}": weight for name, weight in self.resources.items()})
+        for name, weight in named.items():
+            if isinstance(weight, bool) or not isinstance(weight, int) or not 0 <= weight <= MAX_WEIGHT:
+                raise ProfileError(f"{name} is {weight!r}; give a whole number from 0 to {MAX_WEIGHT}")
+        if not self.pod_count and not self.allocation:
+            raise ProfileError("podCount and allocation are both 0; give one of them a weight")
+        if self.allocation and not any(self.resources.values()):
+            raise ProfileError("resources has no weight above 0; name one, or set allocation to 0")
+        object.__setattr__(self, "resources", dict(self.resources))
 
 
 @dataclass(frozen=True)
@@ -24,6 +53,7 @@ class Profile:
 
     plugins: tuple[Plugin, ...]
     weights: Mapping[str, int] = field(default_factory=dict)
+    placement: PlacementScore = field(default_factory=PlacementScore)
     filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
     capacities: tuple[Capacity, ...] = field(init=False, repr=False, compare=False)
     scores: tuple[tuple[Score, int], ...] = field(init=False, repr=False, compare=False)

@@ -39,18 +39,18 @@ def _relaxing(trial: Trial, cls: int, missing: int) -> Iterator[Remedy]:
     ledger, snapshot = trial.ledger, trial.snapshot
     state = trial.state(cls)
     for action, detail, nodes in relaxed(snapshot.nodes, trial.classes[cls], trial.profile):
-        slots = np.minimum(state.count_slots(ledger.used, nodes), missing)
+        slots = np.minimum(state.count_slots(ledger.used, trial.cut(nodes)), missing)
         order = np.argsort(-slots, kind="stable")
         enough = int(np.searchsorted(slots[order].cumsum(), missing))
         if enough < len(slots):
-            where = snapshot.nodes.names[int(order[0])] if action == "uncordon" and enough == 0 else ""
+            where = trial.record(int(order[0])).name if action == "uncordon" and enough == 0 else ""
             yield Remedy(action, enough + 1, detail, where)
 
 
 def _more_nodes(trial: Trial, left: Sequence[tuple[int, int]], missing: int) -> Iterator[Remedy]:
     """Empty nodes like the one that takes most of the missing pods, if one kind takes them all."""
     nobody = np.zeros_like(trial.ledger.used)
-    needed = np.zeros(len(trial.snapshot.nodes), dtype=np.int64)
+    needed = np.zeros(len(trial), dtype=np.int64)
     short: list[int] = []
     for cls, waiting in left:
         count = min(waiting, missing)
@@ -62,7 +62,7 @@ def _more_nodes(trial: Trial, left: Sequence[tuple[int, int]], missing: int) -> 
             needed = np.minimum(needed + nodes, _NEVER)
     best = int(needed.argmin())
     if needed[best] < _NEVER and all(_suits_another(trial, cls, best) for cls in short):
-        yield Remedy("add-nodes", int(needed[best]), trial.snapshot.nodes.names[best])
+        yield Remedy("add-nodes", int(needed[best]), trial.record(best).name)
 
 
 _NEVER = 1 << 40
@@ -71,7 +71,7 @@ _NEVER = 1 << 40
 def _suits_another(trial: Trial, cls: int, node: int) -> bool:
     """Whether the class could use a node like this one under another name: it may be bound to this very node."""
     nodes = trial.snapshot.nodes
-    known = nodes.records[node]
+    known = trial.record(node)
     name = f"{known.name}-like"
     labels = {**known.labels, HOSTNAME: name} if HOSTNAME in known.labels else known.labels
     other = NodeColumns((replace(known, name=name, labels=labels),), nodes.axis)

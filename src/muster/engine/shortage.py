@@ -18,7 +18,7 @@ def lacking(trial: Trial, cls: int, count: int) -> Shortfall | None:
     row = int(share[:, nearest].sum(axis=1).argmax())
     name = trial.details[int(rows[row])]
     if count == 1:
-        return Shortfall(name, int(lack[row, nearest[0]]), trial.snapshot.nodes.names[int(usable[nearest[0]])])
+        return Shortfall(name, int(lack[row, nearest[0]]), trial.record(int(usable[nearest[0]])).name)
     further = (count - len(nearest)) * int(trial.ledger.amounts[cls, rows[row]])
     return Shortfall(name, int(lack[row, nearest].sum()) + further)
 
@@ -42,7 +42,7 @@ def freeing(trial: Trial, cls: int, count: int, ours: np.ndarray) -> Remedy | No
         if len(alone) < count:
             continue
         chosen = alone[np.argsort(share[row, alone], kind="stable")[:count]]
-        where = trial.snapshot.nodes.names[int(usable[chosen[0]])] if count == 1 else f"{count} nodes"
+        where = trial.record(int(usable[chosen[0]])).name if count == 1 else f"{count} nodes"
         remedy = Remedy("free", int(lack[row, chosen].sum()), trial.details[int(rows[row])], where)
         cost = float(share[row, chosen].sum())
         if best is None or cost < best[0]:

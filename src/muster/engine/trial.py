@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -12,20 +13,28 @@ from muster.engine.ledger import Ledger
 from muster.engine.profile import Profile
 from muster.engine.scoring import Layout, dynamic_plugins, dynamic_scores, static_scores
 from muster.model.diagnosis import PodVerdict, Reason
-from muster.model.records import PodClass
+from muster.model.records import NodeRecord, PodClass
 from muster.model.resources import ResourceAxis
 from muster.model.snapshot import Snapshot
+from muster.model.topology import Placement
 
-UNLIMITED = np.iinfo(np.int64).max // 4
+UNLIMITED = 1 << 40
+"""Sums of it over all nodes must stay far from the largest integer."""
 _TRIES = 256
 """So many columns are looked up before the memo must have been of use."""
 
 
 class Trial:
-    """Everything that the heads of one decision share."""
+    """Everything that the heads of one decision share; or (`within`) that world cut down to one placement.
+
+    Node `n` of states, scores and ledger is the n-th node of the placement. Only `snapshot` is always whole.
+    """
 
     def __init__(self, snapshot: Snapshot, profile: Profile, classes: Iterable[PodClass]) -> None:
         self.snapshot = snapshot
+        self.placement: Placement | None = None
+        self._parts: dict[Placement, Trial] = {}
+        self._followed = 0
         self.profile = profile
         self.classes: tuple[PodClass, ...] = tuple(dict.fromkeys(classes))
         self.index: Mapping[PodClass, int] = {pod_class: c for c, pod_class in enumerate(self.classes)}
@@ -39,6 +48,90 @@ class Trial:
         self._states: dict[int, ClassState] = {}
         self.verdicts: dict[int, tuple[int, PodVerdict]] = {}
         """By class: how many changes the ledger had seen, and why no further pod of it found a node then."""
+
+    def __len__(self) -> int:
+        """How many nodes it has."""
+        return len(self.snapshot.nodes) if self.placement is None else len(self.placement.nodes)
+
+    def within(self, placement: Placement) -> Trial:
+        """The world of a placement inside this one. What is placed there counts here only once it is adopted."""
+        part = copy(self)
+        part.placement, part._followed = placement, len(self.ledger.touched)
+        inside, ledger = self.positions(placement), self.ledger
+        part.ledger = Ledger(ledger.capacity.take(inside, axis=1), ledger.used.take(inside, axis=1), ledger.amounts)
+        part._states, part.verdicts, part._parts = {}, {}, {}
+        return part
+
+    def part(self, placement: Placement) -> Trial:
+        """The same, kept and brought up to date, with nothing placed in it."""
+        part = self._parts.get(placement)
+        if part is None:
+            part = self._parts[placement] = self.within(placement)
+            return part
+        part.ledger.rollback(0)
+        touched = self.ledger.touched
+        if part._followed < len(touched):
+            inside, nodes = self.positions(placement), np.unique(touched[part._followed :])
+            at = np.minimum(np.searchsorted(inside, nodes), len(inside) - 1)
+            mine = at[inside[at] == nodes]
+            part.ledger.follow(mine, self.ledger.used[:, inside[mine]])
+            part._followed = len(touched)
+        return part
+
+    def adopt(self, part: Trial) -> None:
+        """Places here what is placed in a part."""
+        assert part.placement is not None
+        inside = self.positions(part.placement)
+        for cls, nodes, counts in part.ledger.since(0):
+            if isinstance(nodes, int):
+                self.ledger.place(cls, int(inside[nodes]), int(counts))
+            else:
+                self.ledger.place_many(cls, inside[nodes], np.asarray(counts))
+        part.ledger.settle()
+        part._followed = len(self.ledger.touched)
+
+    def inside(self, columns: np.ndarray, placement: Placement | None) -> np.ndarray:
+        """Columns [..., N] of this world, cut down to a placement inside it (None: the whole cluster's)."""
+        if placement is None or placement is self.placement:
+            return columns
+        found: np.ndarray = columns.take(self.positions(placement), axis=-1)
+        return found
+
+    def positions(self, placement: Placement) -> np.ndarray:
+        """int64[M]: where the nodes of a placement inside this world are in it."""
+        if self.placement is None:
+            return placement.nodes
+        if placement.parent is self.placement:
+            return placement.inside
+        found: np.ndarray = np.searchsorted(self.placement.nodes, placement.nodes)
+        return found
+
+    def cut(self, columns: np.ndarray) -> np.ndarray:
+        """Columns [..., N] over the whole cluster, cut down to the nodes of this world."""
+        return columns if self.placement is None else columns[..., self.placement.nodes]
+
+    def record(self, node: int) -> NodeRecord:
+        """What is known of a node."""
+        return self.snapshot.nodes.records[node if self.placement is None else int(self.placement.nodes[node])]
+
+    def find(self, name: str) -> int | None:
+        """The node of this name, None if it is not in this world."""
+        node = self.snapshot.nodes.index.get(name)
+        if node is None or self.placement is None:
+            return node
+        at = int(np.searchsorted(self.placement.nodes, node))
+        return at if at < len(self.placement.nodes) and int(self.placement.nodes[at]) == node else None
+
+    def feasible(self, cls: int) -> Feasible:
+        """The verdicts of all static filters on a class."""
+        known = feasible_nodes(self.snapshot.nodes, self.classes[cls], self.profile)
+        return known if self.placement is None else Feasible(self.cut(known.passes), self.cut(known.reasons))
+
+    def static(self, cls: int) -> np.ndarray:
+        """int64[N]: the part of the score that no placement changes. Nodes are compared over the whole cluster."""
+        pod_class, nodes = self.classes[cls], self.snapshot.nodes
+        feasible = feasible_nodes(nodes, pod_class, self.profile)
+        return self.cut(static_scores(nodes, pod_class, self.profile, feasible))
 
     def state(self, cls: int) -> ClassState:
         """The columns of a class; its slots are up to date."""
@@ -93,6 +186,7 @@ class ClassState:
         "_seen_slots",
         "_static",
         "_trial",
+        "_uniform",
         "cls",
         "feasible",
         "pod_class",
@@ -103,13 +197,14 @@ class ClassState:
         self._trial = trial
         self.cls = cls
         self.pod_class = trial.classes[cls]
-        self.feasible: Feasible = feasible_nodes(trial.snapshot.nodes, self.pod_class, trial.profile)
+        self.feasible: Feasible = trial.feasible(cls)
         amounts = trial.ledger.amounts[cls]
         self._rows = np.flatnonzero(amounts)
         self._amounts = amounts[self._rows][:, None]
         self._dynamic = dynamic_plugins(self.pod_class, trial.profile)
         self._static: np.ndarray | None = None
         self._ranked: np.ndarray | None = None
+        self._uniform: bool | None = None
         self._memo: dict[bytes, tuple[int, int]] = {}
         self._hits = self._misses = 0
         self.slots = self.count_slots(trial.ledger.used)
@@ -125,6 +220,17 @@ class ClassState:
         np.maximum(slots, 0, out=slots)
         slots *= self.feasible.passes if among is None else among
         return slots
+
+    @property
+    def wished(self) -> np.ndarray:
+        """int64[N]: the slots on those nodes only whose unchanging score is the best of all nodes with slots."""
+        static = self.static()
+        if self._uniform is None:
+            asked = static[self.feasible.passes]
+            self._uniform = not len(asked) or bool((asked == asked[0]).all())
+        if self._uniform or not (fits := self.slots > 0).any():
+            return self.slots
+        return np.where(static == static[fits].max(), self.slots, 0)
 
     def refresh(self) -> None:
         """Brings `slots` up to date with the ledger."""
@@ -205,8 +311,7 @@ class ClassState:
     def static(self) -> np.ndarray:
         """int64[N]: the part of the score that no placement changes."""
         if self._static is None:
-            nodes = self._trial.snapshot.nodes
-            self._static = static_scores(nodes, self.pod_class, self._trial.profile, self.feasible)
+            self._static = self._trial.static(self.cls)
         return self._static
 
     def dynamic(self, capacity: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -59,6 +59,14 @@ class Reason(IntEnum):
     DECISION_FAILED = 74
     # The group is being deleted: to its pending pods it is gone (statement 11).
     GROUP_DELETED = 75
+    # No node carries the label of the group's topology constraint; `detail` is its key.
+    NO_DOMAINS = 76
+    # Running members are in two domains of the group's topology key (statement 36).
+    DOMAIN_SPLIT = 77
+    # A running member is on a node without the label.
+    OUTSIDE_DOMAINS = 78
+    # Running members are on nodes that do not exist, and on no others: nobody knows their domain.
+    DOMAIN_UNKNOWN = 79
 
     @property
     def wakes_on(self) -> frozenset[Cure]:
@@ -88,6 +96,10 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.BINDING_REFUSED: frozenset(),
     Reason.DECISION_FAILED: frozenset(),
     Reason.GROUP_DELETED: frozenset({Cure.GROUP_CHANGED}),
+    Reason.NO_DOMAINS: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.GROUP_CHANGED}),
+    Reason.DOMAIN_SPLIT: _MEMBERS | {Cure.NODE_RELABELLED},
+    Reason.OUTSIDE_DOMAINS: _MEMBERS | {Cure.NODE_RELABELLED},
+    Reason.DOMAIN_UNKNOWN: _MEMBERS | {Cure.NODE_ADDED},
 }
 
 
@@ -168,7 +180,15 @@ class Diagnosis:
     """False: the search ended with its budget, so another placement is not proven impossible."""
     nodes: int = 0
     names: tuple[str, ...] = ()
-    """Names a reason speaks of: gates, the missing group or parent, the two values that disagree."""
+    """Names a reason speaks of: gates, the missing group or parent, the two values or domains that disagree."""
+    topology_key: str = ""
+    """The label key of its topology constraint; "" without one."""
+    placements: int = 0
+    """How many domains of that key were looked at."""
+    domain: str = ""
+    """The one it is placed in or, where none suffices, the nearest: what `rejections` and `placed` speak of."""
+    deficits: tuple[tuple[str, int], ...] = ()
+    """By domain, so many slots more would do there; only where all pending members are alike and none suffices."""
 
     @property
     def wakes_on(self) -> frozenset[Cure]:

@@ -47,11 +47,39 @@ class Answer:
 
 
 def can_place(snapshot: Snapshot, entry: QueueEntry) -> Answer:
-    """The exact answer for one entry. Time grows with (pods per class + 1) to the power of classes, squared."""
+    """The exact answer for one entry. Time grows with (pods per class + 1) to the power of classes, squared.
+
+    A group with a topology constraint is tried in each of its domains; the one that takes most counts.
+    """
+    answers = [_can_place_on(snapshot, entry, nodes) for nodes in domains(snapshot, entry).values()]
+    return max(answers, key=lambda answer: answer.most, default=Answer(False, 0, {}))
+
+
+def domains(snapshot: Snapshot, entry: QueueEntry) -> dict[str, frozenset[str]]:
+    """Where the entry may go: names of nodes by label value, or all of them under "" without a constraint.
+
+    Running members leave only their own domain; none if they have no common one (statements 35, 36).
+    """
+    key = entry.group.topology_key if entry.group else None
+    if key is None:
+        return {"": frozenset(node.name for node in snapshot.nodes.records)}
+    found: dict[str, set[str]] = {}
+    for node in snapshot.nodes.records:
+        if key in node.labels:
+            found.setdefault(node.labels[key], set()).add(node.name)
+    labels = {node.name: node.labels.get(key) for node in snapshot.nodes.records}
+    held = {labels[pod.node] for pod in entry.bound if pod.node in labels}
+    if entry.bound and (len(held) != 1 or None in held):
+        return {}
+    return {value: frozenset(names) for value, names in found.items() if not held or value in held}
+
+
+def _can_place_on(snapshot: Snapshot, entry: QueueEntry, nodes: frozenset[str]) -> Answer:
     classes, demand = _classes(entry.pods)
     ways: dict[Counts, tuple[tuple[str, Counts], ...]] = {(0,) * len(classes): ()}
     for room in _rooms(snapshot, entry):
-        ways = _with_node(ways, room, classes, demand)
+        if room.node.name in nodes:
+            ways = _with_node(ways, room, classes, demand)
     best = max(ways, key=sum)
     most = sum(best)
     feasible = mismatch(entry) is None and most >= entry.needed
@@ -69,6 +97,9 @@ def violations(snapshot: Snapshot, entry: QueueEntry, binds: Sequence[Bind]) -> 
     wrong = [f"{bind.pod} is no pending member" for bind in binds if bind.pod not in pods]
     wrong += [f"{bind.pod} has another uid" for bind in binds if bind.pod in pods and bind.uid != pods[bind.pod].uid]
     wrong += [f"{bind.pod} is bound twice" for bind in binds if sum(other.pod == bind.pod for other in binds) > 1]
+    used = {bind.node for bind in binds} & {node.name for node in snapshot.nodes.records}
+    if used and not any(used <= nodes for nodes in domains(snapshot, entry).values()):
+        wrong.append(f"{sorted(used)} are not in one domain that it may use")
     known = {room.node.name: room for room in _rooms(snapshot, entry)}
     for name in sorted({bind.node for bind in binds}):
         there = tuple(pods[bind.pod].cls for bind in binds if bind.node == name and bind.pod in pods)
@@ -114,7 +145,7 @@ def after(snapshot: Snapshot, entry: QueueEntry, binds: Iterable[Bind]) -> Snaps
 
 
 def mismatch(entry: QueueEntry) -> str | None:
-    """What makes the whole entry an error before any placement (statements 31, 32 with the gate off), or None."""
+    """What makes the whole entry an error before any placement (31, 32 with the gate off), or None."""
     if entry.group is None:
         return None
     members = (*entry.pods, *entry.bound)

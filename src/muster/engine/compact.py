@@ -1,0 +1,121 @@
+"""Keeps a group together below the level it asks for: few domains, tight ones, whole nodes left whole (M16).
+
+Nothing here decides whether a group can be placed: where the compact way does not take everybody, nothing is placed and
+the caller goes on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from muster.engine.assignment import place_best
+from muster.engine.members import Members
+from muster.engine.trial import Trial
+from muster.model.topology import Domains, Placement, domains_of
+
+_NEVER = np.iinfo(np.int64).max
+_TRIES = 2
+"""So many domains of a level are tried for unlike pods, the tightest first."""
+
+
+def levels_below(levels: Sequence[str], key: str | None) -> tuple[str, ...]:
+    """The topology levels inside a domain of this key; all of them for a key that is no level."""
+    return tuple(levels[levels.index(key) + 1 :]) if key in levels else tuple(levels)
+
+
+def place_alike(trial: Trial, cls: int, count: int, levels: Sequence[str]) -> bool:
+    """Places `count` copies in as few domains of each level as can be, the widest level first; all of them or none."""
+    if not levels or trial.classes[cls].preferred:
+        return False  # Who prefers certain nodes has said what is better than closeness.
+    slots = trial.state(cls).wished
+    if int(slots.sum()) < count:
+        return False
+    narrow, whole = trial.placement, np.zeros(len(trial), dtype=bool)
+    left = count
+    for key in levels:
+        domains = domains_of(trial.snapshot.nodes, key, narrow)
+        inside = trial.inside(slots, narrow)
+        sums = domains.sums(inside)
+        if int(sums.sum()) < left:
+            continue  # Some of the room is on nodes without this label.
+        full, last = _fewest(sums, left)
+        if len(full):
+            taken = np.isin(domains.codes, full) & (inside > 0)
+            whole[trial.inside(np.arange(len(trial)), narrow)[taken]] = True
+            left -= int(sums[full].sum())
+        narrow = domains[_least_broken(trial, cls, domains, last)]
+    nodes = np.flatnonzero(whole)
+    trial.ledger.place_many(cls, nodes, slots[nodes])
+    _place_inside(trial, cls, left, narrow)
+    return True
+
+
+def _place_inside(trial: Trial, cls: int, count: int, placement: Placement | None) -> None:
+    if placement is None or placement is trial.placement:
+        place_best(trial, cls, count)
+    else:
+        part = trial.part(placement)
+        place_best(part, cls, count)
+        trial.adopt(part)
+
+
+def _fewest(sums: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(domains to be filled, the tightest ones for the rest): so few that none less would do for `count`."""
+    fits = sums >= count
+    if fits.any():
+        return np.zeros(0, dtype=np.int64), np.flatnonzero(sums == sums[fits].min())
+    order = np.argsort(-sums, kind="stable")
+    before = int(np.searchsorted(sums[order].cumsum(), count))
+    full = order[:before]
+    rest = count - int(sums[full].sum())
+    enough = np.where(sums >= rest, sums, _NEVER)
+    enough[full] = _NEVER
+    return full, np.flatnonzero(enough == enough.min())
+
+
+def _least_broken(trial: Trial, cls: int, domains: Domains, alike: np.ndarray) -> int:
+    """Of domains with equal room the one that has the fewest whole accelerator nodes to be broken, then the first."""
+    rows = [row for row in trial.layout.accelerators if trial.ledger.amounts[cls, row]]
+    if len(alike) == 1 or not rows:
+        return int(alike[0])
+    whole = (trial.ledger.used[rows] == 0).all(axis=0) & (trial.state(cls).slots > 0)
+    counts = domains.sums(trial.inside(whole, domains.parent).astype(np.int64))[alike]
+    return int(alike[int(counts.argmin())])
+
+
+def placements_for(trial: Trial, members: Sequence[Members], levels: Sequence[str]) -> Iterator[Placement]:
+    """Parts of this world where unlike pods may all fit together by their sums, the smallest and tightest first."""
+    if levels and not any(trial.classes[some.cls].preferred for some in members):
+        yield from _narrower(trial, members, levels, trial.placement)
+
+
+def _narrower(
+    trial: Trial, members: Sequence[Members], levels: Sequence[str], narrow: Placement | None
+) -> Iterator[Placement]:
+    domains = domains_of(trial.snapshot.nodes, levels[0], narrow)
+    if not len(domains):
+        return
+    slots = np.stack([np.minimum(trial.state(some.cls).slots, len(some)) for some in members])
+    sums = domains.sums(trial.inside(slots, narrow))
+    sizes = np.array([len(some) for some in members])[:, None]
+    shares = (sums * 1000 // sizes).sum(axis=0)
+    fits = np.flatnonzero((sums >= sizes).all(axis=0))
+    for d in fits[np.argsort(shares[fits], kind="stable")][:_TRIES].tolist():
+        if len(levels) > 1:
+            yield from _narrower(trial, members, levels[1:], domains[d])
+        yield domains[d]
+    if not len(fits):
+        order = np.argsort(-shares, kind="stable")
+        enough = (sums[:, order].cumsum(axis=1) >= sizes).all(axis=0)
+        if enough.any():
+            yield _joined(domains, order[: int(enough.argmax()) + 1])
+
+
+def _joined(domains: Domains, some: np.ndarray) -> Placement:
+    """The nodes of several domains together."""
+    inside = np.flatnonzero(np.isin(domains.codes, some))
+    nodes = inside if domains.parent is None else domains.parent.nodes[inside]
+    values = ",".join(sorted(domains.values[d] for d in some.tolist()))
+    return Placement(domains.key, values, domains.parent, inside, nodes)
