@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.model.keys import Key
+from muster.model.neighbours import NOBODY, Neighbours
 from muster.model.records import GroupRecord, HostPort, NodeRecord, PodClass, Taint
 from muster.model.resources import ResourceAxis
 
@@ -100,6 +101,7 @@ class Snapshot:
     """Host port -> node name -> how many pods there use it; only ports in use."""
     nominations: tuple[Nomination, ...] = ()
     groups: Mapping[Key, GroupRecord] = field(default_factory=dict)
+    neighbours: Neighbours = NOBODY
 
     @property
     def axis(self) -> ResourceAxis:
