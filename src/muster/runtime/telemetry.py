@@ -6,6 +6,7 @@ import logging
 import sys
 
 _ROOT = "muster"
+_HTTP = "aiohttp.server"
 
 
 class Log:
@@ -32,12 +33,26 @@ class Log:
 
 
 def log_to_stderr(*, verbose: bool) -> None:
-    """Sends warnings and errors (verbose: everything) to standard error."""
+    """Sends warnings and errors (verbose: everything) to standard error; of the HTTP server, its own failures."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     root = logging.getLogger(_ROOT)
     root.handlers = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    served = logging.getLogger(_HTTP)
+    served.handlers, served.filters, served.propagate = [handler], [_is_ours], False
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record of the HTTP server is about itself; what a client sent wrong has been answered with a 400."""
+    from aiohttp.http_exceptions import HttpProcessingError
+    from aiohttp.web import RequestPayloadError
+
+    failure = record.exc_info[1] if record.exc_info else None
+    if not isinstance(failure, HttpProcessingError | RequestPayloadError):
+        return True
+    Log("http").event("malformed request", error=" ".join(str(failure).split()))
+    return False
 
 
 def _line(what: str, fields: dict[str, object]) -> str:
