@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import kubernetes
 import pytest
@@ -10,6 +11,7 @@ from kubernetes import watch
 from kubernetes.client.exceptions import ApiException
 
 from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+from served import serving
 
 GROUP = ("scheduling.k8s.io", "v1beta1", "default", "podgroups")
 
@@ -197,3 +199,31 @@ def test_the_dynamic_client_finds_the_kinds(connection):
     made = groups.create(body=gang_manifest("pg", 3), namespace="default")
     assert made.spec.schedulingPolicy.gang.minCount == 3
     assert groups.get(name="pg", namespace="default").metadata.uid == made.metadata.uid
+
+
+def test_new_budgets_and_jobs_are_read_with_their_status(connection):
+    policy, batch = kubernetes.client.PolicyV1Api(connection), kubernetes.client.BatchV1Api(connection)
+    budget = {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
+    made = policy.create_namespaced_pod_disruption_budget("default", budget)
+    assert (made.status.expected_pods, made.status.disruptions_allowed) == (0, 0)
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "pause"}]}}
+    job = batch.create_namespaced_job("default", {"metadata": {"name": "j"}, "spec": {"template": template}})
+    assert job.status is not None and batch.read_namespaced_job_status("j", "default").status.active is None
+
+
+def test_a_budget_that_its_controller_has_looked_at_is_read_by_a_typed_client():
+    with serving() as served:
+        configuration = kubernetes.client.Configuration(host=served.url)
+        with kubernetes.client.ApiClient(configuration) as client:
+            policy = kubernetes.client.PolicyV1Api(client)
+            budget = {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"a": "x"}}}}
+            policy.create_namespaced_pod_disruption_budget("default", budget)
+            served.settle()
+            deadline = time.monotonic() + 5
+            while True:
+                found = policy.read_namespaced_pod_disruption_budget("b", "default")
+                if found.status.conditions or time.monotonic() > deadline:
+                    break
+            (condition,) = found.status.conditions
+            assert (condition.type, condition.message) == ("DisruptionAllowed", "")
+            assert policy.list_namespaced_pod_disruption_budget("default").items[0].status.current_healthy == 0

@@ -273,3 +273,67 @@ def test_a_slow_reader_does_not_hold_others_up(bare):
     assert line(answer)["object"]["metadata"]["name"] == "big59"
     stuck.close()
     quick.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "header", "code"),
+    [
+        (b"GET " + PODS.encode(), b"Accept: caf\xe9/json", 406),
+        (b"POST " + PODS.encode(), b"Content-Type: text/\xff\xfe", 415),
+        (b"PATCH " + PODS.encode() + b"/a", b"Content-Type: \xc3\x28", 404),
+        (b"GET " + PODS.encode(), b"Origin: http://\xff.example", 403),
+    ],
+)
+def test_header_bytes_that_are_no_text_are_answered_with_a_status(bare, line, header, code):
+    head = line + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 2\r\n" + header + b"\r\n\r\n{}"
+    answer = raw(bare, head, finish=False)
+    status = int(answer.split(b" ")[1])
+    found = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert status == code and (found["kind"], found["code"]) == ("Status", code)
+
+
+def test_every_dry_run_of_a_query_counts(bare):
+    body = json.dumps(pod_manifest("a")).encode()
+    status, _, answer = ask(bare, "POST", f"{PODS}?dryRun=Bogus&dryRun=All", body)
+    assert status == 400 and "Bogus" in json.loads(answer)["message"]
+    status, _, answer = ask(bare, "POST", f"{PODS}?dryRun=All&dryRun=Bogus", body)
+    assert status == 400 and "Bogus" in json.loads(answer)["message"]
+    assert ask(bare, "GET", f"{PODS}/a")[0] == 404
+
+
+def stalled(bare, query=""):
+    """A watch whose reader never reads, with more to tell than the kernel takes."""
+    big = pod_manifest("big", annotations={"x": "y" * 200_000})
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.connect(("127.0.0.1", bare.port))
+    connection.sendall(f"GET {PODS}?watch=1{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    for number in range(60):
+        given = {**big, "metadata": {**big["metadata"], "name": f"big{number}"}}
+        assert ask(bare, "POST", PODS, json.dumps(given).encode())[0] == 201
+    return connection
+
+
+def test_a_watch_ends_after_its_time_though_its_reader_does_not_read(bare):
+    connection = stalled(bare, "&timeoutSeconds=1")
+    deadline = time.monotonic() + 5
+    while bare.connections() and time.monotonic() < deadline:
+        bare.on_loop(lambda: None)
+    assert bare.connections() == 0
+    connection.close()
+
+
+def test_neither_stalled_readers_nor_half_sent_bodies_keep_the_server_from_ending(start):
+    other, thread = start()
+    watching = stalled(other)
+    halves = [socket.create_connection(("127.0.0.1", other.port), timeout=10) for _ in range(3)]
+    for number, half in enumerate(halves):
+        head = f"POST {PODS} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        half.sendall((head + ("Content-Length: 5000\r\n\r\n{" if number else "Content-")).encode())
+    ask(other, "GET", "/healthz")
+    began = time.monotonic()
+    other.stop()
+    thread.join(timeout=10)
+    assert not thread.is_alive() and time.monotonic() - began < 1
+    for connection in (watching, *halves):
+        connection.close()

@@ -24,8 +24,12 @@ LONGEST_WATCH = 3_600
 """Seconds after which a watch without timeoutSeconds ends, so that no stream is for ever."""
 BOOKMARK_EVERY = 60
 """Seconds between bookmarks on a watch that asked for them."""
-CLOSE_WITHIN = 2.0
-"""Seconds that requests in flight get when the server stops."""
+CLOSE_WITHIN = 0.4
+"""Seconds that requests in flight get when the server stops; then their connections are cut."""
+CUT_WITHIN = 0.2
+"""Seconds that handlers get, twice, to notice it."""
+LATE = 1.0
+"""Seconds that a watch may last longer than asked for, while its reader does not read."""
 EVENTS_PER_WRITE = 500
 
 
@@ -53,7 +57,7 @@ async def listen(app: web.Application, port: int, host: str = LOOPBACK) -> tuple
         raise ValueError(
             f"refusing to listen on {host}: the embedded API server has no authentication; use {LOOPBACK} or ::1"
         )
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSE_WITHIN)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CUT_WITHIN)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
@@ -82,7 +86,8 @@ async def _neighbours_only(request: web.Request, handler: Any) -> web.StreamResp
         except ValueError:
             host = ""
         if (host is None and address) or (host is not None and not is_loopback(host)):
-            why = f"only requests to and from this machine are served (Host and Origin), not {address.strip('/')!r}"
+            shown = _text(address.strip("/"))
+            why = f"only requests to and from this machine are served (Host and Origin), not {shown!r}"
             return _response(status.Failure(403, "Forbidden", why).response)
     answer: web.StreamResponse = await handler(request)
     return answer
@@ -95,8 +100,19 @@ class Front:
         self._handle = handle
         self._changes = changes
         self._watches: set[Watch] = set()
+        self._open: dict[int, web.Request] = {}
+        self._quiet = asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        self._open[id(request)] = request  # requests have no hash
+        try:
+            return await self._answer(request)
+        finally:
+            del self._open[id(request)]
+            if not self._open:
+                self._quiet.set()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
@@ -111,10 +127,15 @@ class Front:
         return _response(made)
 
     async def close(self, app: web.Application) -> None:
-        """Ends every open watch, so that the server can stop at once."""
+        """Ends every open watch, and cuts off whoever does not read, or does not finish what it sends."""
         for watch in self._watches:
             watch.close()
         self._changes.ring()
+        self._quiet.clear()
+        if self._open:
+            await _heard(self._quiet, CLOSE_WITHIN)
+        for request in list(self._open.values()):
+            _cut(request)
 
     async def _stream(self, request: web.Request, watch: Watch) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
@@ -122,8 +143,12 @@ class Front:
         self._watches.add(watch)
         try:
             await response.prepare(request)
-            await self._tell(response, watch, _seconds(request))
-            await response.write_eof()
+            seconds = _seconds(request)
+            async with asyncio.timeout(seconds + LATE):
+                await self._tell(response, watch, seconds)
+                await response.write_eof()
+        except TimeoutError:
+            _cut(request)
         except (ConnectionError, RuntimeError):
             pass  # the reader has gone
         finally:
@@ -148,6 +173,11 @@ class Front:
         elif watch.bookmarks and not _over(watch):
             await _write(response, watch.poll())
             await _write(response, [watch.bookmark()])
+
+
+def _cut(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _over(watch: Watch) -> bool:
@@ -175,13 +205,26 @@ def _call(request: web.Request, body: bytes) -> Request:
     headers = request.headers
     return Request(
         method=request.method,
-        path=request.path,
-        query=dict(request.query),
+        path=_text(request.path),
+        query=_query(request),
         body=body or None,
-        content_type=headers.get("Content-Type", ""),
-        accept=", ".join(headers.getall("Accept", ())),
-        user_agent=headers.get("User-Agent", ""),
+        content_type=_text(headers.get("Content-Type", "")),
+        accept=_text(", ".join(headers.getall("Accept", ()))),
+        user_agent=_text(headers.get("User-Agent", "")),
     )
+
+
+def _query(request: web.Request) -> dict[str, str]:
+    """The query parameters; of one that is given several times the first, but every `dryRun`."""
+    found = {_text(name): _text(request.query[name]) for name in request.query}
+    if "dryRun" in found:
+        found["dryRun"] = ",".join(map(_text, request.query.getall("dryRun")))
+    return found
+
+
+def _text(given: str) -> str:
+    """Without the lone surrogates that stand for bytes that are no UTF-8, so that an answer may repeat it."""
+    return given if given.isascii() else given.encode("utf-8", "surrogatepass").decode("utf-8", "backslashreplace")
 
 
 def _seconds(request: web.Request) -> float:
