@@ -128,6 +128,34 @@ def test_objects_are_printed_as_yaml_json_and_names(served: Served, capsys: pyte
     assert len(json.loads(said(capsys, "get", "nodes", "-o", "json"))["items"]) == 16
 
 
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_what_get_prints_can_be_applied_again(
+    output: str, served: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    said(capsys, "apply", "-f", str(EXAMPLES / "gang.yaml"))
+    served.settle()
+    printed = {kind: said(capsys, "get", kind, "-o", output) for kind in ("pods", "podgroups", "nodes")}
+    assert {yaml.safe_load(text)["kind"] for text in printed.values()} == {"List"}
+    for kind, text in printed.items():
+        file = tmp_path / f"{kind}.{output}"
+        file.write_text(text)
+        lines = said(capsys, "apply", "-f", str(file)).splitlines()
+        assert lines and all(line.endswith(" unchanged") for line in lines)
+    assert said(capsys, "delete", "-f", str(tmp_path / f"podgroups.{output}")).endswith("finetune deleted\n")
+
+
+def test_a_list_as_the_api_answers_it_is_applied_item_by_item(
+    served: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    items: list[object] = [{"metadata": {"name": name}} for name in ("a", "b")]
+    file = tmp_path / "spaces.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "NamespaceList", "metadata": {}, "items": items}))
+    assert said(capsys, "apply", "-f", str(file)) == "namespace/a created\nnamespace/b created\n"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "NamespaceList", "items": [*items, 5]}))
+    assert run(["apply", "-f", str(file)]) == 1
+    assert "items[2]" in capsys.readouterr().err
+
+
 def test_all_namespaces_are_shown_with_their_names(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     space: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
     assert served.cluster.create(space).ok

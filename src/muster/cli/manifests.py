@@ -109,10 +109,16 @@ def _standard_input() -> str:
 
 
 def _parts(document: Document) -> list[Document]:
+    """The items of a List, or of a list of one kind as the API answers it (PodList), whose items may leave that out."""
     body = document.value
-    if isinstance(body, dict) and body.get("kind") == "List" and isinstance(body.get("items"), list):
-        return [Document(item, f"{document.source} items[{i}]") for i, item in enumerate(body["items"])]
-    return [document]
+    kind = body.get("kind") if isinstance(body, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(body.get("items"), list):
+        return [document]
+    told = {} if kind == "List" else {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix("List")}
+    return [
+        Document({**told, **item} if isinstance(item, dict) else item, f"{document.source} items[{i}]")
+        for i, item in enumerate(body["items"])
+    ]
 
 
 def _what(value: Any) -> str:

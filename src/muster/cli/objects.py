@@ -40,12 +40,9 @@ def get(target: Target, output: str, selector: str, server: str | None) -> int:
     if names and target.namespace is None and kind.namespaced:
         raise Failure(f"-A: {kind.singular}/{names[0]} is in one namespace; name it with -n", USAGE)
     found = [client.get(kind.path(target.namespace, name)) for name in names]
-    if len(found) == 1:
-        body = found[0]
-    elif found:
-        body = {"apiVersion": "v1", "kind": "List", "items": found}
-    else:
-        body = client.get(kind.path(target.namespace), {"labelSelector": selector} if selector else None)
+    if not names:
+        found = client.get(kind.path(target.namespace), {"labelSelector": selector} if selector else None)["items"]
+    body = found[0] if len(names) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
     printing.show(kind, body, output, with_namespace=kind.namespaced and target.namespace is None)
     return 0
 
