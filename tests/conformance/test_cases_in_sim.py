@@ -11,12 +11,12 @@ from muster.conformance.report import Outcome
 from muster.conformance.run import run, select
 
 CASES = Path(__file__).parents[2] / "conformance" / "cases"
-AREAS = ("gang", "basic", "queue", "elastic", "validation", "core", "field")
+AREAS = ("gang", "basic", "queue", "elastic", "topology", "validation", "core", "field")
 MOST_SECONDS = 2.0
 
 
 def cases(area: str) -> list[Case]:
-    return select([CASES / area], needs=["job"])
+    return select([CASES / area], needs=["job", "topology"])
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_builder_case_passes_as_far_as_it_is_built(case: Case) -> None:
 
 def test_every_placement_of_a_flat_group_that_exists_is_found_within_two_seconds() -> None:
     results = list(run([case.path for case in cases("search")]))
-    assert len(results) >= 60
+    assert len(results) >= 75
     assert [r.case.name for r in results if not r.passed or r.seconds > MOST_SECONDS] == []
 
 

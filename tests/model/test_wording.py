@@ -264,3 +264,80 @@ def test_every_reason_and_every_action_can_be_worded():
 )
 def test_amounts_are_written_as_people_write_them(resource, amount, text):
     assert wording.format_amount(resource, amount) == text
+
+
+def test_a_constrained_group_tells_the_nearest_domain_and_what_it_lacks():
+    short = diagnosis(
+        min_count=8,
+        pending=8,
+        placed=6,
+        nodes=3,
+        topology_key="topology.muster.dev/rack",
+        placements=50,
+        domain="r7",
+        rejections=(Rejection(Reason.TAKEN_BY_MEMBERS, 3),),
+        shortfall=Shortfall(GPU, 2, "rack r7"),
+    )
+    assert wording.verdict(short) == (
+        "PodGroup team/train waits: it needs 8 members in one rack; best of 50: rack r7 holds 6 of 8, short of 2 "
+        "(0/3 nodes are available: 3 node(s) had their room taken by other members of the group); "
+        "nearest on rack r7, which lacks 2 nvidia.com/gpu."
+    )
+    assert wording.group_message(short) == (
+        "0/50 placements are available, first placement status: "
+        "minCount (8) cannot be satisfied: 6 scheduled, 2 remaining"
+    )
+
+
+def test_a_group_that_has_to_stay_in_its_domain_says_so():
+    full = diagnosis(
+        min_count=2,
+        running=2,
+        pending=1,
+        nodes=2,
+        topology_key="rack",
+        placements=1,
+        domain="a",
+        rejections=(Rejection(Reason.INSUFFICIENT, 2, GPU),),
+    )
+    assert wording.verdict(full) == (
+        "PodGroup team/train runs, and 1 further member waits: it has to stay in rack a "
+        "(0/2 nodes are available: 2 Insufficient nvidia.com/gpu)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "names", "text"),
+    [
+        (
+            Reason.DOMAIN_SPLIT,
+            ("a", "b", "rack"),
+            'running members are in two domains of the label "rack", "a" and "b", and must share one',
+        ),
+        (
+            Reason.OUTSIDE_DOMAINS,
+            ("run", "n1", "rack"),
+            'running member run is on node n1, which does not have the label "rack"',
+        ),
+        (
+            Reason.DOMAIN_UNKNOWN,
+            ("run", "n1", "rack"),
+            'running member run is on node n1, which does not exist: its domain of "rack" is not known',
+        ),
+    ],
+)
+def test_running_members_without_a_common_domain_are_named(reason, names, text):
+    wrong = diagnosis(
+        verdict=Verdict.ERROR, rejections=(Rejection(reason, 0, "rack"),), names=names, topology_key="rack"
+    )
+    assert wording.group_message(wrong) == text
+
+
+def test_a_label_that_no_node_has_is_the_reason():
+    nowhere = diagnosis(
+        min_count=2, pending=2, topology_key="rack", rejections=(Rejection(Reason.NO_DOMAINS, 0, "rack"),)
+    )
+    assert wording.group_message(nowhere) == '0/0 placements are available: no node has the label "rack"'
+    assert wording.verdict(nowhere) == (
+        'PodGroup team/train waits: it has to be in one domain of the label "rack", which no node has.'
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,19 +152,6 @@ def test_a_gate_is_named_on_the_group_and_the_gated_pod_says_gated():
     assert driver.condition("Pod", "g-0") is None
     driver.change("Pod", "extra", lambda raw: raw["spec"].pop("schedulingGates"))
     assert driver.bound() == {"g-0", "g-1", "extra"}
-
-
-@pytest.mark.parametrize("gates", [GENERIC, TOPOLOGY])
-def test_a_topology_constraint_is_waited_for_with_its_gate_and_ignored_without(gates):
-    driver = Driver(gates)
-    constraint = {"topology": [{"key": "rack"}]}
-    driver.create(
-        node_manifest("n1"), gang_manifest("g", 1, schedulingConstraints=constraint), pod_manifest("p", group="g")
-    )
-    driver.advance(3)
-    assert driver.bound() == (set() if gates is TOPOLOGY else {"p"})
-    if gates is TOPOLOGY:
-        assert "topology constraint (rack)" in driver.condition("PodGroup", "g")["message"]
 
 
 def test_a_pod_that_asks_for_what_no_filter_knows_waits_and_says_so():

@@ -137,7 +137,6 @@ def test_a_broken_group_with_surplus_is_decided_alone_and_only_for_its_deficit()
         (None, [builders.pod("p", group="g")], Reason.GROUP_MISSING),
         (builders.group("g", 3), list(builders.pods("p", 2, group="g")), Reason.MEMBERS_MISSING),
         (builders.group("g", 1, parent="c"), [builders.pod("p", group="g")], Reason.PARENT_MISSING),
-        (builders.group("g", 1, topology_key="rack"), [builders.pod("p", group="g")], Reason.UNSUPPORTED),
         (
             builders.group("g", 1),
             [builders.pod("p", group="g"), builders.pod("q", group="g", gates=["hold"])],

@@ -8,7 +8,7 @@ BUILT = {
     "job": True,
     "builder": True,
     "composite": False,
-    "topology": False,
+    "topology": True,
     "preemption": False,
     "devices": False,
     "volumes": False,

@@ -7,8 +7,14 @@ from collections.abc import Iterable
 
 from muster.engine.profile import Profile
 from muster.engine.trial import Trial
-from muster.model.records import PodClass
+from muster.model.records import NodeRecord, PodClass
 from muster.model.snapshot import Snapshot
+
+
+def in_one_domain(records: Iterable[NodeRecord | None], key: str) -> bool:
+    """Whether these nodes all carry the label with one value (statement 36); None, a node that is gone, says nothing."""
+    values = {record.labels.get(key) for record in records if record is not None}
+    return len(values) <= 1 and None not in values
 
 
 def still_fits(snapshot: Snapshot, profile: Profile, placements: Iterable[tuple[PodClass, str]]) -> bool:

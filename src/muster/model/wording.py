@@ -11,7 +11,7 @@ from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Rem
 from muster.model.keys import Key
 from muster.model.records import EntryKind
 
-PLACEMENTS = "0/1 placements are available, first placement status: "
+PLACEMENTS = "0/{} placements are available, first placement status: "
 """What precedes the message of a group that could not be placed, with topology-aware scheduling on (statement 65)."""
 NO_NODES = "no nodes available to schedule pods"
 NOTHING_PLACED = "no pods were schedulable"
@@ -21,6 +21,13 @@ _MISMATCH: Mapping[Reason, str] = {
     Reason.SCHEDULER_NAME_MISMATCH: _PRE + ".spec.schedulerName set",
     Reason.PRIORITY_MISMATCH: _PRE + "priority as the pod group's priority",
     Reason.PREEMPTION_POLICY_MISMATCH: _PRE + "preemption policy",
+}
+
+
+_DOMAINS: Mapping[Reason, str] = {
+    Reason.DOMAIN_SPLIT: 'running members are in two domains of the label "{2}", "{0}" and "{1}", and must share one',
+    Reason.OUTSIDE_DOMAINS: 'running member {0} is on node {1}, which does not have the label "{2}"',
+    Reason.DOMAIN_UNKNOWN: 'running member {0} is on node {1}, which does not exist: its domain of "{2}" is not known',
 }
 
 
@@ -69,7 +76,18 @@ def group_message(diagnosis: Diagnosis, *, placements: bool = False) -> str:
         return "; ".join(hold_message(diagnosis, rejection) for rejection in diagnosis.rejections)
     if diagnosis.verdict is Verdict.ERROR:
         return error_message(diagnosis)
-    return (PLACEMENTS if placements else "") + _minimum_message(diagnosis)
+    if _has_no_domain(diagnosis):
+        return _no_domain_message(diagnosis)
+    before = PLACEMENTS.format(max(diagnosis.placements, 1)) if placements or diagnosis.placements else ""
+    return before + _minimum_message(diagnosis)
+
+
+def _has_no_domain(diagnosis: Diagnosis) -> bool:
+    return bool(diagnosis.rejections) and diagnosis.rejections[0].reason is Reason.NO_DOMAINS
+
+
+def _no_domain_message(diagnosis: Diagnosis) -> str:
+    return f'0/0 placements are available: no node has the label "{diagnosis.topology_key}"'
 
 
 def _minimum_message(diagnosis: Diagnosis) -> str:
@@ -85,7 +103,7 @@ def pod_message(diagnosis: Diagnosis, pod: Key, *, placements: bool = False) -> 
     """What the PodScheduled condition of one pod of the entry says (statement 62)."""
     if diagnosis.verdict is Verdict.UNSCHEDULABLE or diagnosis.verdict is Verdict.SCHEDULED:
         own = diagnosis.pods.get(pod)
-        if own is not None and (own.rejections or not own.nodes):
+        if own is not None and (own.rejections or not own.nodes) and not _has_no_domain(diagnosis):
             return nodes_message(own)
         if diagnosis.entry.kind is EntryKind.POD:
             return nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes))
@@ -118,6 +136,8 @@ def error_message(diagnosis: Diagnosis) -> str:
     if first.reason in _MISMATCH:
         values = " and ".join(repr(name) for name in diagnosis.names)
         return _MISMATCH[first.reason] + (f", found {values}" if values else "")
+    if first.reason in _DOMAINS:
+        return _DOMAINS[first.reason].format(*diagnosis.names)
     if first.reason is Reason.BINDING_REFUSED:
         return f"binding rejected: {first.detail}"
     return f"the decision failed: {first.detail}"
@@ -167,7 +187,11 @@ def _why(diagnosis: Diagnosis) -> str:
         return " and ".join(hold_message(diagnosis, rejection) for rejection in diagnosis.rejections)
     if diagnosis.verdict is Verdict.ERROR:
         return error_message(diagnosis)
+    if _has_no_domain(diagnosis):
+        return f'it has to be in one domain of the label "{diagnosis.topology_key}", which no node has'
     where = nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes)).rstrip(".")
+    if diagnosis.domain and _runs(diagnosis) and diagnosis.rejections:
+        return f"it has to stay in {domain_name(diagnosis)} ({where})"
     if diagnosis.entry.kind is EntryKind.POD or (_runs(diagnosis) and diagnosis.rejections):
         return where
     return f"{_lack(diagnosis)} ({where})" if diagnosis.rejections or not diagnosis.nodes else _lack(diagnosis)
@@ -180,10 +204,31 @@ def _lack(diagnosis: Diagnosis) -> str:
         return f"none of its {_count(diagnosis.pending, 'pending member')} can be placed"
     running = f"{there} run or are done, " if there else ""
     doubt = "" if diagnosis.proven else "; the search stopped early, so this is not proven impossible"
+    if diagnosis.domain:
+        return f"{_lack_in_domain(diagnosis, lacking)}{doubt}"
     return (
         f"it needs {_count(diagnosis.min_count, 'member')} at once, {running}{diagnosis.placed} can be placed, "
         f"{lacking} short{doubt}"
     )
+
+
+def domain_name(diagnosis: Diagnosis) -> str:
+    """`rack r7`: the last part of the label key and the value."""
+    return f"{_level(diagnosis)} {diagnosis.domain}"
+
+
+def _level(diagnosis: Diagnosis) -> str:
+    return diagnosis.topology_key.rpartition("/")[2]
+
+
+def _lack_in_domain(diagnosis: Diagnosis, lacking: int) -> str:
+    there = diagnosis.running + diagnosis.succeeded + diagnosis.placed
+    needs = f"it needs {_count(diagnosis.min_count, 'member')} in one {_level(diagnosis)}"
+    if diagnosis.running:
+        best = f"its {domain_name(diagnosis)}"
+    else:
+        best = f"best of {diagnosis.placements}: {domain_name(diagnosis)}"
+    return f"{needs}; {best} holds {there} of {diagnosis.min_count}, short of {lacking}"
 
 
 def _nearest(shortfall: Shortfall | None) -> str:

@@ -49,7 +49,7 @@ class Cache:
 
     Args:
         scheduler_name: pods of other schedulers hold room and count, and are not ours to place or to nominate.
-        levels: topology label keys, widest first, that fix the order of nodes.
+        levels: topology label keys, widest first, that fix the order of nodes; none: the well-known ones.
     """
 
     def __init__(self, scheduler_name: str = DEFAULT_SCHEDULER, levels: Sequence[str] = ()) -> None:

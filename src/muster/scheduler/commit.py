@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from muster.api import writes
 from muster.api.calls import Response
 from muster.api.instant import MINUTE, Instant
 from muster.api.machine import Write
-from muster.engine.fit import still_fits
+from muster.engine.fit import in_one_domain, still_fits
 from muster.engine.profile import Profile
 from muster.model.keys import Key
 from muster.model.plan import Plan
@@ -119,6 +119,8 @@ class Commit:
             return False
         if head.group is not None and not self._reaches_minimum(head, len(plan.binds)):
             return False
+        if head.group is not None and not self._is_together(head.group.key, {step.node for step in plan.binds}):
+            return False
         if changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
             return True
         classes = {record.uid: record.cls for record in head.pods}
@@ -148,6 +150,14 @@ class Commit:
         if group is None or group.terminating or members is None or group.uid != head.group.uid:
             return False
         return len(members.running) + len(members.succeeded) + placed >= group.min_count
+
+    def _is_together(self, key: Key, nodes: Iterable[str] = ()) -> bool:
+        """Whether the running members of a group and these nodes are in one domain, if it has to be in one."""
+        group, members = self.cache.groups.get(key), self.cache.members.get(key)
+        if group is None or members is None or group.topology_key is None:
+            return True
+        names = {record.node or self.cache.assumed[record.uid] for record in members.running.values()}
+        return in_one_domain((self.cache.nodes.get(name) for name in names.union(nodes)), group.topology_key)
 
     # -- the way of each pod
 
@@ -249,6 +259,8 @@ class Commit:
     def may_be_sent_again(self, binding: Binding) -> bool:
         """Whether the decision still holds: group and node are there, the minimum is in reach, and the pod fits."""
         if binding.node not in self.cache.nodes or self._is_out_of_reach(binding.entry):
+            return False
+        if binding.entry.kind is EntryKind.POD_GROUP and not self._is_together(binding.entry.key):
             return False
         at = self.cache.rooms.generation(binding.node)
         return binding.checked_at == at or self._fits(binding)

@@ -52,6 +52,21 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
+class Within:
+    """What a waiting group with a topology constraint needs to know to be woken neither late nor in vain."""
+
+    key: str
+    domain: str | None
+    """The only one that helps, since members run there; None: any."""
+    fresh: int | None
+    """So many slots are needed in a domain that is not in `deficits`; None: whatever gets better there may help."""
+    deficits: dict[str, int]
+    """By domain, so many slots more are needed."""
+    anchors: frozenset[str]
+    """The nodes of running members: where they are relabelled or go, another domain may be the group's."""
+
+
+@dataclass(slots=True, eq=False)
 class Entry:
     """One thing in the queue, for one incarnation of its pod or group."""
 
@@ -75,6 +90,8 @@ class Entry:
     """While WAITING: whether freed room can help."""
     lacks: int = 1
     """While WAITING with one class: so many more slots are needed before another attempt can succeed."""
+    within: Within | None = None
+    """While WAITING: the domains that matter, for a group with a topology constraint."""
     runner_of: PodClass | None = None
     """A single pod that was woken on behalf of all waiting ones of its class: see `waiting.Line`."""
 

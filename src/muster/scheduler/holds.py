@@ -48,8 +48,6 @@ def _group_hold(group: GroupRecord | None, members: Members, name: str) -> Hold 
         first = members.gated[min(members.gated)]
         reasons += tuple(Rejection(Reason.GATED, 0, gate) for gate in first.gates)
         names = (first.key.name,)
-    if group.topology_key is not None:
-        reasons += _unsupported((f"a topology constraint ({group.topology_key})",))
     if members.unsupported:
         first = members.unsupported[min(members.unsupported)]
         reasons += _unsupported(first.unsupported)

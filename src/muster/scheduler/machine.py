@@ -37,7 +37,8 @@ class Scheduler:
         profile: the plugins and weights that `decide` is called with.
         scheduler_name: pods that name another scheduler are counted and otherwise left alone.
         gates: GenericWorkload off: `schedulingGroup` is ignored and PodGroups are not watched.
-        levels: topology label keys, widest first, that fix the storage order of nodes.
+        levels: topology label keys, widest first: the order of nodes, and what keeps groups together (M16); none: the
+            well-known ones that nodes carry.
         budget: what a decision may spend on search.
     """
 

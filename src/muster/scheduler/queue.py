@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from muster.api.instant import MINUTE, Instant
 from muster.engine.profile import Profile
@@ -11,7 +12,7 @@ from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, Phase, PodClass, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
-from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, backoff, due_item
+from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, Within, backoff, due_item
 from muster.scheduler.holds import hold_of
 from muster.scheduler.rooms import Touch
 from muster.scheduler.waiting import Waiting
@@ -20,6 +21,8 @@ SAFETY_RETRY: Instant = 5 * MINUTE
 MOST_PODS = 512
 MOST_GROUPS = 64
 """How much one decision takes at most; a larger group goes alone."""
+NEVER = 1 << 60
+"""Slots that no cluster has: of a group whose members are in two domains, which room does not cure."""
 PATIENCE = 2
 """So often in a row a plan may prove stale before the entry has to back off."""
 
@@ -105,11 +108,16 @@ class Queue:
         elif entry.state is State.HELD or news is News.URGENT:
             self._waiting.remove(entry)
             self._wake(entry, 0 if news is News.URGENT else now)
-        elif entry.state is State.WAITING and _cures(entry, news):
+        elif entry.state is State.WAITING and (_cures(entry, news) or self._is_let_go(entry, news)):
             self._waiting.remove(entry)
             self._wake(entry, 0 if self._is_broken(entry) else now)
         elif entry.state is State.ACTIVE:
             self._activate(entry)
+
+    def _is_let_go(self, entry: Entry, news: News) -> bool:
+        """Whether nobody runs any more who ties the group to a domain."""
+        tied = entry.within is not None and bool(entry.within.anchors)
+        return news is News.LEFT and tied and not self.cache.members[entry.key.key].running
 
     def _wake(self, entry: Entry, now: Instant) -> None:
         """To the active queue, or to the end of its backoff; `now` 0: without backoff."""
@@ -167,9 +175,23 @@ class Queue:
         self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], now: Instant, lacks: int = 1
     ) -> None:
         entry.state, entry.diagnosis, entry.order = State.WAITING, diagnosis, self._order(entry)
+        entry.within = self._within(entry, diagnosis) if diagnosis.topology_key else None
         self._waiting.add(entry, diagnosis, classes, lacks)
         entry.safety_at = now + SAFETY_RETRY
         heapq.heappush(self._safety, due_item(entry.safety_at, entry.key))
+
+    def _within(self, entry: Entry, diagnosis: Diagnosis) -> Within:
+        members = self.cache.members[entry.key.key]
+        anchors = frozenset(r.node or self.cache.assumed[r.uid] for r in members.running.values())
+        alike = len({record.cls for record in members.pending.values()}) == 1
+        lacking = diagnosis.min_count - diagnosis.running - diagnosis.succeeded
+        pinned = diagnosis.domain if anchors and diagnosis.domain else None
+        fresh: int | None = None
+        if diagnosis.verdict is Verdict.ERROR:
+            fresh = NEVER
+        elif alike and diagnosis.proven and diagnosis.verdict is Verdict.UNSCHEDULABLE:
+            fresh = max(1, lacking)
+        return Within(diagnosis.topology_key, pinned, fresh, dict(diagnosis.deficits), anchors)
 
     # -- timers
 
@@ -254,6 +276,9 @@ class Queue:
             record = self.cache.pods[key.key]
             return QueueEntry(key, entry.uid, record.priority, entry.seen.since, entry.attempts, (record,))
         group, members = self.cache.groups[key.key], self.cache.members[key.key]
+        bound = sorted(members.running.values(), key=_member_order)
+        if group.topology_key is not None:
+            bound = [r if r.node else replace(r, node=self.cache.assumed[r.uid]) for r in bound]
         return QueueEntry(
             key=key,
             uid=entry.uid,
@@ -264,7 +289,7 @@ class Queue:
             group=group,
             running=len(members.running),
             succeeded=len(members.succeeded),
-            bound=tuple(sorted(members.running.values(), key=_member_order)),
+            bound=tuple(bound),
         )
 
     def failed(self, entry: Entry, head: QueueEntry, diagnosis: Diagnosis, now: Instant, *, retry: bool) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from muster.model.records import Amounts, HostPort, NodeRecord
 from muster.model.resources import ResourceAxis
 from muster.model.snapshot import NodeColumns
+from muster.model.topology import detected_levels
 
 
 class Holding(NamedTuple):
@@ -21,7 +22,7 @@ class Holding(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A node that got better for somebody since it was last asked for, and what it was like before.
+    """A node that got better for somebody, or went, since it was last asked for, and what it was like before.
 
     `free` was free by row, None where that is not known or of no use; `record` was known of the node itself, None where
     there was no such node. `changed`: the node itself did, and not only what is taken of it.
@@ -65,7 +66,7 @@ class Rooms:
 
     def drop_node(self, name: str) -> None:
         del self.records[name]
-        self.touched.pop(name, None)
+        self.touched[name] = Touch(None, None, changed=True)
         self._node_changed(name)
 
     def _node_changed(self, name: str) -> None:
@@ -211,7 +212,8 @@ class Rooms:
     def _rebuild(self) -> None:
         """New columns from the records; columns of nodes that stay are copied, the others summed up anew."""
         old = self._columns
-        new = NodeColumns(tuple(self.records.values()), self._axis, self._levels)
+        levels = self._levels or detected_levels(record.labels for record in self.records.values())
+        new = NodeColumns(tuple(self.records.values()), self._axis, levels)
         origin = np.fromiter((old.index.get(name, -1) for name in new.names), dtype=np.int64, count=len(new))
         stays = origin >= 0
         used = np.zeros((len(self._axis), len(new)), dtype=np.int64)

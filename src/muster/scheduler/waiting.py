@@ -17,7 +17,7 @@ from muster.model.diagnosis import Cure, Diagnosis
 from muster.model.records import EntryKey, EntryKind, NodeRecord, PodClass
 from muster.model.resources import ResourceAxis
 from muster.model.snapshot import NodeColumns
-from muster.scheduler.entries import Entry, Order
+from muster.scheduler.entries import Entry, Order, Within
 from muster.scheduler.rooms import Rooms, Touch
 
 _ROOM = frozenset({Cure.ROOM_FREED, Cure.NODE_GREW, Cure.NOMINATION_DROPPED, Cure.PORT_FREED})
@@ -48,11 +48,15 @@ class Line:
 
 
 class _Gain(NamedTuple):
-    """`slots` pods of a class fit on a node, `more` than before; `changed`: it did not admit the class before."""
+    """`slots` pods of a class fit on a node, `more` than before.
+
+    `changed`: it did not admit the class before. `better`: some of what the class asks for has become free.
+    """
 
     slots: int
     more: int
     changed: bool
+    better: bool = True
 
 
 class Waiting:
@@ -62,13 +66,18 @@ class Waiting:
         self._rooms = rooms
         self._profile = profile
         self._lines: dict[PodClass, Line] = {}
+        self._anchored: dict[str, dict[EntryKey, Entry]] = {}
+        """Entries by the nodes of members that tie them to a domain."""
 
     def add(self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], lacks: int) -> None:
         """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`."""
         cures = diagnosis.wakes_on
-        entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM)
+        # What is said of the nearest domain need not hold in the others.
+        entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM) or entry.within is not None
         entry.lacks = lacks
         entry.classes = frozenset(classes)
+        for node in entry.within.anchors if entry.within else ():
+            self._anchored.setdefault(node, {})[entry.key] = entry
         for cls in entry.classes:
             line = self._lines.get(cls)
             if line is None:
@@ -87,20 +96,28 @@ class Waiting:
             (line.singles if entry.key.kind is EntryKind.POD else line.groups).pop(entry.key)
             if not line.singles and not line.groups:
                 del self._lines[cls]
+        for node in entry.within.anchors if entry.within and entry.classes else ():
+            anchored = self._anchored[node]
+            del anchored[entry.key]
+            if not anchored:
+                del self._anchored[node]
         entry.classes = frozenset()
 
     def cured(self, touched: Mapping[str, Touch]) -> Iterator[Entry]:
         """Takes out and yields what may be placeable now that these nodes have got better."""
         for node, touch in touched.items():
             record = self._rooms.records.get(node)
+            if touch.changed and node in self._anchored:
+                yield from self._let_go(node, touch, record)
             if not self._lines or record is None:
                 continue
             free = self._rooms.free(node)
             for cls, line in tuple(self._lines.items()):
                 gain = self._gain(cls, line, touch, record, free)
                 if gain is not None:
-                    yield from self._cured_groups(cls, line, gain)
-                    yield from self._cured_singles(cls, line, gain.slots if gain.more > 0 else 0, gain.changed)
+                    yield from self._cured_groups(cls, line, gain, touch, record)
+                    if gain.better:
+                        yield from self._cured_singles(cls, line, gain.slots if gain.more > 0 else 0, gain.changed)
 
     def _gain(self, cls: PodClass, line: Line, touch: Touch, record: NodeRecord, free: Sequence[int]) -> _Gain | None:
         """What a class has gained on a touched node; None: nothing, for any entry that waits with it."""
@@ -116,8 +133,16 @@ class Waiting:
         if newly or touch.free is None or cls.host_ports:
             return _Gain(slots, slots, newly)
         if all(_at(touch.free, row) >= free[row] for row, _ in rows):
-            return None
+            return _Gain(slots, 0, changed=False, better=False)
         return _Gain(slots, slots - max(_slots(rows, touch.free), 0), changed=False)
+
+    def _let_go(self, node: str, touch: Touch, record: NodeRecord | None) -> Iterator[Entry]:
+        """Groups whose member is in another domain now, or in none: its node was relabelled, has gone, or is back."""
+        for entry in tuple(self._anchored[node].values()):
+            assert entry.within is not None
+            if record is None or _domain(entry.within, record) != _domain(entry.within, touch.record):
+                self.remove(entry)
+                yield entry
 
     def _admits(self, record: NodeRecord, cls: PodClass) -> bool:
         """Whether the filters let the class on a node like this, room or not."""
@@ -135,9 +160,15 @@ class Waiting:
         if line is not None:
             yield from self._cured_singles(cls, line, 1, changed=True)
 
-    def _cured_groups(self, cls: PodClass, line: Line, gain: _Gain) -> Iterator[Entry]:
+    def _cured_groups(
+        self, cls: PodClass, line: Line, gain: _Gain, touch: Touch, record: NodeRecord
+    ) -> Iterator[Entry]:
         for entry in tuple(line.groups.values()):
-            if gain.changed or entry.for_room:
+            if entry.within is not None:
+                if _cures_domain(entry.within, gain, touch, record):
+                    self.remove(entry)
+                    yield entry
+            elif gain.better and (gain.changed or entry.for_room):
                 entry.lacks -= gain.more if len(entry.classes) == 1 else 1
                 if entry.lacks <= 0:
                     self.remove(entry)
@@ -151,6 +182,25 @@ class Waiting:
             self.remove(entry)
             entry.runner_of = cls
             yield entry
+
+
+def _domain(within: Within, record: NodeRecord | None) -> str | None:
+    return record.labels.get(within.key) if record is not None else None
+
+
+def _cures_domain(within: Within, gain: _Gain, touch: Touch, record: NodeRecord) -> bool:
+    """Whether a domain has what it lacked now; a node that joins one brings all its slots. Keeps count."""
+    value = _domain(within, record)
+    if value is None or within.domain not in (None, value):
+        return False
+    joined = touch.changed and _domain(within, touch.record) != value
+    if not joined and not gain.better:
+        return False
+    if within.fresh is None:
+        return True
+    lacks = within.deficits.get(value, within.fresh) - (gain.slots if joined else gain.more)
+    within.deficits[value] = lacks
+    return lacks <= 0
 
 
 def _at(free: Sequence[int], row: int) -> int:
