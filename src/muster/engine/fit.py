@@ -12,7 +12,7 @@ from muster.model.snapshot import Snapshot
 
 
 def in_one_domain(records: Iterable[NodeRecord | None], key: str) -> bool:
-    """Whether these nodes all carry the label with one value (statement 36); None, a node that is gone, says nothing."""
+    """Whether these nodes all carry the label with one value (statement 36). None is a node that is gone: no matter."""
     values = {record.labels.get(key) for record in records if record is not None}
     return len(values) <= 1 and None not in values
 
