@@ -74,6 +74,11 @@ def domains(snapshot: Snapshot, entry: QueueEntry) -> dict[str, frozenset[str]]:
     return {value: frozenset(names) for value, names in found.items() if not held or value in held}
 
 
+def most_on(snapshot: Snapshot, entry: QueueEntry, nodes: frozenset[str]) -> int:
+    """The most pending members that fit on these nodes together."""
+    return _can_place_on(snapshot, entry, nodes).most
+
+
 def _can_place_on(snapshot: Snapshot, entry: QueueEntry, nodes: frozenset[str]) -> Answer:
     classes, demand = _classes(entry.pods)
     ways: dict[Counts, tuple[tuple[str, Counts], ...]] = {(0,) * len(classes): ()}
