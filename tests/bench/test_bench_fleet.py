@@ -32,6 +32,15 @@ def test_a_mixed_gang_has_five_roles_and_needs_all_its_members():
     assert len({str(member["spec"]["containers"][0]["resources"]) for member in members}) == 5
 
 
+def test_large_racks_are_fifty_and_hold_a_constrained_gang():
+    nodes = fleet.nodes(5_000, fleet.per_large_rack(5_000))
+    assert len({node["metadata"]["labels"][fleet.RACK] for node in nodes}) == 50
+    group, *members = fleet.racked_gang("g", 4, gpus=4)
+    assert group["spec"]["schedulingConstraints"] == {"topology": [{"key": fleet.RACK}]}
+    assert len(members) == 4
+    assert fleet.per_large_rack(50) == 4
+
+
 @pytest.mark.parametrize("nodes", [50, 5_000])
 def test_large_gangs_leave_some_room(nodes):
     pods = sum(len(gang) - 1 for gang in shapes.large_gangs(nodes))

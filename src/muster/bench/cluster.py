@@ -24,6 +24,7 @@ from muster.sim.cluster import uids
 from muster.sim.world import SCHEDULER, World
 
 GATES = FeatureGates.of("GenericWorkload")
+TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling")
 
 
 class Unfinished(Exception):
@@ -41,9 +42,18 @@ class Cycle:
 
 def empty(nodes: int) -> World:
     """A cluster of so many nodes that the scheduler has seen, and no pods."""
-    server = ApiServer(GATES, new_uid=uids(Random(0)))
-    world = World(server, {SCHEDULER: partial(Scheduler, default_profile(), gates=GATES)}, stopwatch=perf_counter)
-    create(world, fleet.nodes(nodes))
+    return _of(fleet.nodes(nodes), GATES)
+
+
+def racked(nodes: int) -> World:
+    """The same in fifty racks, with topology constraints switched on."""
+    return _of(fleet.nodes(nodes, fleet.per_large_rack(nodes)), TOPOLOGY)
+
+
+def _of(nodes: Iterable[Manifest], gates: FeatureGates) -> World:
+    server = ApiServer(gates, new_uid=uids(Random(0)))
+    world = World(server, {SCHEDULER: partial(Scheduler, default_profile(), gates=gates)}, stopwatch=perf_counter)
+    create(world, nodes)
     world.settle()
     return world
 

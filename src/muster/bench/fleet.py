@@ -12,6 +12,7 @@ NODES = 5_000
 GPUS = 8
 PER_RACK = 16
 ZONES = ("zone-a", "zone-b")
+RACK = "topology.muster.dev/rack"
 TAINTED = 50
 """Every so many nodes one is set apart for infrastructure."""
 
@@ -38,14 +39,19 @@ def scaled(count: int, nodes: int) -> int:
     return max(1, count * min(nodes, NODES) // NODES)
 
 
-def nodes(count: int) -> list[Manifest]:
-    """Nodes of 96 cores, 1 TiB and 8 accelerators, in racks of 16 in two zones, with the labels nodes usually have."""
-    return [_node(number) for number in range(count)]
+def nodes(count: int, per_rack: int = PER_RACK) -> list[Manifest]:
+    """Nodes of 96 cores, 1 TiB and 8 accelerators, in racks in two zones, with the labels nodes usually have."""
+    return [_node(number, per_rack) for number in range(count)]
 
 
-def _node(number: int) -> Manifest:
+def per_large_rack(count: int) -> int:
+    """So many nodes in each of fifty racks; at least 4, so that a small gang fits into one."""
+    return max(4, count // 50)
+
+
+def _node(number: int, per_rack: int) -> Manifest:
     apart = number % TAINTED == TAINTED - 1
-    zone = ZONES[(number // PER_RACK) % len(ZONES)]
+    zone = ZONES[(number // per_rack) % len(ZONES)]
     return node_manifest(
         f"node-{number:05d}",
         cpu="96",
@@ -57,7 +63,7 @@ def _node(number: int) -> Manifest:
             "node.kubernetes.io/instance-type": "gpu-8x",
             "topology.kubernetes.io/region": "region-1",
             "topology.kubernetes.io/zone": zone,
-            "topology.muster.dev/rack": f"{zone}-rack-{number // PER_RACK:04d}",
+            RACK: f"{zone}-rack-{number // per_rack:04d}",
             "pool": "infra" if apart else "training",
         },
         taints=[{"key": "dedicated", "value": "infra", "effect": "NoSchedule"}] if apart else (),
@@ -88,6 +94,13 @@ def pod(name: str, app: str, **fields: Any) -> Manifest:
 def gang(name: str, size: int, **fields: Any) -> list[Manifest]:
     """A PodGroup that needs all `size` members, and its alike pods."""
     return [gang_manifest(name, size), *(pod(f"{name}-{rank}", name, group=name, **fields) for rank in range(size))]
+
+
+def racked_gang(name: str, size: int, **fields: Any) -> list[Manifest]:
+    """The same, with the constraint that all members share a rack."""
+    group, *members = gang(name, size, **fields)
+    group["spec"]["schedulingConstraints"] = {"topology": [{"key": RACK}]}
+    return [group, *members]
 
 
 ROLES: Sequence[tuple[str, dict[str, Any]]] = (

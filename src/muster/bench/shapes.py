@@ -17,6 +17,7 @@ from muster.bench import cluster, fleet
 from muster.bench.cluster import Unfinished
 from muster.bench.fleet import Manifest
 from muster.bench.measure import GIBI, Target, in_child, seconds
+from muster.sim.world import World
 
 Values = Mapping[str, float]
 """One measurement: a value for each of the shape's targets, by name."""
@@ -34,31 +35,36 @@ class Shape:
 
 def gang_small(nodes: int) -> Values:
     gangs = [fleet.gang(f"small-{number:04d}", 3, gpus=1) for number in range(fleet.scaled(3_000, nodes))]
-    return {"gang-small": _pods_per_second(nodes, chain.from_iterable(gangs))}
+    return {"gang-small": _pods_per_second(cluster.empty(nodes), chain.from_iterable(gangs))}
 
 
 def mixed_gang(nodes: int) -> Values:
     gangs = [fleet.mixed_gang(f"mixed-{number:02d}", 4) for number in range(fleet.scaled(50, nodes))]
-    return {"mixed-gang": _pods_per_second(nodes, chain.from_iterable(gangs))}
+    return {"mixed-gang": _pods_per_second(cluster.empty(nodes), chain.from_iterable(gangs))}
+
+
+def tas_small(nodes: int) -> Values:
+    """Gangs of two nodes each, which fill nine tenths of fifty racks."""
+    gangs = [fleet.racked_gang(f"racked-{number:04d}", 4, gpus=4) for number in range(fleet.scaled(2_250, nodes))]
+    return {"tas-small": _pods_per_second(cluster.racked(nodes), chain.from_iterable(gangs))}
 
 
 def basic_pods(nodes: int) -> Values:
-    return {"basic-pods": _pods_per_second(nodes, fleet.singles(fleet.scaled(10_000, nodes)))}
+    return {"basic-pods": _pods_per_second(cluster.empty(nodes), fleet.singles(fleet.scaled(10_000, nodes)))}
 
 
 def lived_in(nodes: int) -> Values:
     """Single pods again, but no two nodes are used alike, so that nothing known of one serves for another."""
     pending = fleet.singles(fleet.scaled(10_000, nodes))
-    return {"lived-in": _pods_per_second(nodes, pending, there=fleet.fillers(nodes))}
+    return {"lived-in": _pods_per_second(cluster.empty(nodes), pending, there=fleet.fillers(nodes))}
 
 
-def _pods_per_second(nodes: int, manifests: Iterable[Manifest], there: Sequence[Manifest] = ()) -> float:
+def _pods_per_second(world: World, manifests: Iterable[Manifest], there: Sequence[Manifest] = ()) -> float:
     """Pods placed in a second of decision time, when all of these are pending at once and all of them fit.
 
     `there`: pods that are bound before.
     """
     pending = list(manifests)
-    world = cluster.empty(nodes)
     cluster.create(world, there)
     taken = cluster.cycles(world, pending)
     wanted = len([manifest for manifest in pending if manifest["kind"] == "Pod"])
@@ -77,12 +83,24 @@ def large_gangs(nodes: int) -> list[list[Manifest]]:
 
 def gang_large(nodes: int) -> Values:
     """Milliseconds a gang; the median over nine."""
-    gangs = large_gangs(nodes)
-    world = cluster.empty(nodes)
+    return {"gang-large": _milliseconds_a_gang(cluster.empty(nodes), large_gangs(nodes))}
+
+
+def tas_large(nodes: int) -> Values:
+    """Milliseconds a gang of pods without accelerators that nearly fills a rack; the median over nine."""
+    size = fleet.scaled(LARGE, nodes)
+    gangs = [fleet.racked_gang(f"racked-{number}", size, cpu=CPU_OF_TWELVE) for number in range(9)]
+    return {"tas-large": _milliseconds_a_gang(cluster.racked(nodes), gangs)}
+
+
+CPU_OF_TWELVE = "8"
+"""Twelve such pods fill a node."""
+
+
+def _milliseconds_a_gang(world: World, gangs: Sequence[Sequence[Manifest]]) -> float:
     taken = cluster.cycles(world, chain.from_iterable(gangs))
     cluster.expect_bound(world, sum(len(gang) - 1 for gang in gangs))
-    each = [cycle.seconds / cycle.entries for cycle in taken for _ in range(cycle.entries)]
-    return {"gang-large": 1e3 * median(each)}
+    return 1e3 * median(cycle.seconds / cycle.entries for cycle in taken for _ in range(cycle.entries))
 
 
 def unschedulable(nodes: int) -> Values:
@@ -93,11 +111,22 @@ def unschedulable(nodes: int) -> Values:
     fillers = [fleet.pod(f"filler-{n:05d}", "filler", gpus=fleet.GPUS, nodeName=f"node-{n:05d}") for n in taken]
     cluster.create(world, fillers)
     gangs = [fleet.gang(f"huge-{number}", size, gpus=fleet.GPUS) for number in range(5)]
+    return {"unschedulable": _milliseconds_to_the_verdict(world, gangs, len(fillers))}
+
+
+def tas_unschedulable(nodes: int) -> Values:
+    """The same for gangs that need one pod more than any rack holds."""
+    size = 12 * fleet.per_large_rack(nodes) + 1
+    gangs = [fleet.racked_gang(f"huge-{number}", size, cpu=CPU_OF_TWELVE) for number in range(5)]
+    return {"tas-unschedulable": _milliseconds_to_the_verdict(cluster.racked(nodes), gangs, 0)}
+
+
+def _milliseconds_to_the_verdict(world: World, gangs: Sequence[Sequence[Manifest]], bound: int) -> float:
     cycles = cluster.cycles(world, chain.from_iterable(gangs))
-    cluster.expect_bound(world, len(fillers))
+    cluster.expect_bound(world, bound)
     if sum(cycle.entries for cycle in cycles) < len(gangs):
         raise Unfinished("not every gang got a verdict")
-    return {"unschedulable": 1e3 * median(cycle.seconds / cycle.entries for cycle in cycles)}
+    return 1e3 * median(cycle.seconds / cycle.entries for cycle in cycles)
 
 
 def restart(nodes: int) -> Values:
@@ -146,7 +175,12 @@ SHAPES: Mapping[str, Shape] = {
         _shape("basic-pods", basic_pods, "pods/s", 10_000, "decision time, 10,000 single pods", False),
         _shape("lived-in", lived_in, "pods/s", 10_000, "the same where hardly two nodes are used alike", False),
         _shape("mixed-gang", mixed_gang, "pods/s", 5_000, "decision time, 50 gangs of 20 in 5 roles", False),
+        _shape("tas-small", tas_small, "pods/s", 12_000, "decision time, 2,250 gangs of 4 in 50 racks", False),
+        _shape(
+            "tas-large", tas_large, "ms/gang", 20, "decision time, 9 gangs of 1,000, each in one rack; median", True
+        ),
         _shape("unschedulable", unschedulable, "ms", 20, "verdict on a gang of 1,000 that lacks one node", True),
+        _shape("tas-unschedulable", tas_unschedulable, "ms", 30, "verdict on a gang that no rack holds", True),
         Shape(
             "restart",
             (

@@ -73,7 +73,7 @@ def _decide_constrained(trial: Trial, holds: Holds, entry: QueueEntry, budget: W
         diagnosis = scheduled(entry, revision)
     else:
         diagnosis = explain(choice.part, holds, entry, Failure(members, placed, 0))
-    diagnosis = in_domain(diagnosis, entry, choice, len(found.among))
+        diagnosis = in_domain(diagnosis, entry, choice, len(found.among))
     if not placed.enough:
         return Decided(Plan(revision), diagnosis, placed.work)
     trial.adopt(choice.part)

@@ -90,6 +90,45 @@ def choose(trial: Trial, members: Sequence[Members], entry: QueueEntry, found: C
 _NOBODY: Mapping[int, Choice] = {}
 
 
+_Rows = slice | list[int]
+
+
+class _Measure(NamedTuple):
+    """The scored resources as a domain has them; there is one as long as the node columns live."""
+
+    rows: _Rows
+    """Of the ledger"""
+    shift: np.ndarray
+    """int64[R, 1]: amounts are halved so often."""
+    there: np.ndarray
+    """int64[R, D]: allocatable, shifted, at least 1"""
+    weight: np.ndarray
+    """int64[R, D]: 0 where a domain has nothing of a resource"""
+
+
+def _measure(trial: Trial, domains: Domains) -> _Measure:
+    weights, cache = trial.profile.placement.resources, trial.snapshot.nodes.cache
+    named = [
+        (trial.layout.row[name], weight) for name, weight in weights.items() if name in trial.layout.row and weight
+    ]
+    key = ("measure", domains.key, domains.parent.path if domains.parent else (), *named)
+    known = cache.get(key)
+    if isinstance(known, _Measure):
+        return known
+    rows = [row for row, _ in named]
+    there = domains.sums(trial.ledger.capacity[rows])
+    shift = np.array([max(int(most).bit_length() - _BITS, 0) for most in there.max(axis=1, initial=0)], dtype=np.int64)
+    weight = np.where(there > 0, np.array([weight for _, weight in named], dtype=np.int64)[:, None], 0)
+    consecutive = rows == list(range(rows[0], rows[-1] + 1)) if rows else False
+    made = cache[key] = _Measure(
+        slice(rows[0], rows[-1] + 1) if consecutive else rows,
+        shift[:, None],
+        np.maximum(there >> shift[:, None], 1),
+        weight,
+    )
+    return made
+
+
 class _Survey:
     """What vector sums say of every candidate: how many members it holds at most, and how it would score."""
 
@@ -104,12 +143,14 @@ class _Survey:
 
     def _most(self) -> np.ndarray:
         trial, among = self.trial, self.among
+        if len(self.members) == 1:
+            slots_of_domains = self.domains.sums(trial.state(self.members[0].cls).slots)
+            alike: np.ndarray = np.minimum(slots_of_domains[among], self.wanted)
+            return alike
         slots = [np.minimum(trial.state(some.cls).slots, len(some)) for some in self.members]
         sums = [self.domains.sums(column)[among] for column in slots]
         caps = np.stack([np.minimum(column, len(some)) for column, some in zip(sums, self.members, strict=True)])
         most: np.ndarray = caps.sum(axis=0)
-        if len(self.members) == 1:
-            return most
         useful = np.logical_or.reduce([column > 0 for column in slots])
         amounts = trial.ledger.amounts[[some.cls for some in self.members]]
         for row in np.flatnonzero(amounts.any(axis=0)).tolist():
@@ -139,26 +180,23 @@ class _Survey:
 
     def _allocation(self, counts: np.ndarray, placed: Mapping[int, Choice]) -> np.ndarray:
         """int64[K]: the share of the domain's resources that is requested once the members are placed."""
-        trial, total, weight = self.trial, np.zeros(len(counts), dtype=np.int64), np.zeros(len(counts), dtype=np.int64)
-        for name, wanted in self.trial.profile.placement.resources.items():
-            row = trial.layout.row.get(name)
-            if row is None or not wanted:
-                continue
-            there = self.domains.sums(trial.ledger.capacity[row])[self.among]
-            used = self.domains.sums(trial.ledger.used[row])[self.among] + self._asked(row, counts, placed)
-            shift = max(int(there.max(initial=0)).bit_length() - _BITS, 0)
-            share = (used >> shift) * (100 * SCALE) // np.maximum(there >> shift, 1)
-            total += np.where(there > 0, share * wanted, 0)
-            weight += np.where(there > 0, wanted, 0)
-        return total // np.maximum(weight, 1)
+        measure = _measure(self.trial, self.domains)
+        used, there, weight = self.domains.sums(self.trial.ledger.used[measure.rows]), measure.there, measure.weight
+        if len(counts) < len(self.domains):
+            used, there, weight = used[:, self.among], there[:, self.among], weight[:, self.among]
+        share = ((used + self._asked(measure.rows, counts, placed)) >> measure.shift) * (100 * SCALE) // there
+        total: np.ndarray = (share * weight).sum(axis=0) // np.maximum(weight.sum(axis=0), 1)
+        return total
 
-    def _asked(self, row: int, counts: np.ndarray, placed: Mapping[int, Choice]) -> np.ndarray:
-        amounts = self.trial.ledger.amounts[[some.cls for some in self.members], row]
+    def _asked(self, rows: _Rows, counts: np.ndarray, placed: Mapping[int, Choice]) -> np.ndarray:
+        """int64[R, K]"""
+        amounts = self.trial.ledger.amounts[[some.cls for some in self.members]][:, rows]
         if len(self.members) == 1:
-            return counts * int(amounts[0])
-        asked = np.full(len(counts), int(amounts @ [len(some) for some in self.members]), dtype=np.int64)
+            every: np.ndarray = amounts.T * counts
+            return every
+        asked: np.ndarray = np.repeat(([len(some) for some in self.members] @ amounts)[:, None], len(counts), axis=1)
         for k, choice in placed.items():
-            asked[k] = int(amounts @ choice.placed.counts)
+            asked[:, k] = choice.placed.counts @ amounts
         return asked
 
     def place(self, k: int, expansions: int) -> Choice:

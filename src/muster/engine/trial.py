@@ -82,11 +82,14 @@ class Trial:
         """Places here what is placed in a part."""
         assert part.placement is not None
         inside = self.positions(part.placement)
+        single: dict[tuple[int, int], int] = {}
         for cls, nodes, counts in part.ledger.since(0):
             if isinstance(nodes, int):
-                self.ledger.place(cls, int(inside[nodes]), int(counts))
+                single[cls, nodes] = single.get((cls, nodes), 0) + int(counts)
             else:
                 self.ledger.place_many(cls, inside[nodes], np.asarray(counts))
+        for (cls, node), count in single.items():
+            self.ledger.place(cls, int(inside[node]), count)
         part.ledger.settle()
         part._followed = len(self.ledger.touched)
 
