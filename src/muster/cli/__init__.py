@@ -6,18 +6,17 @@ import signal
 
 
 def main() -> None:
-    """Runs one command and exits: 0 done, 1 it failed, 2 the command line is wrong. Never a traceback for a mistake."""
-    interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if interrupts:  # while modules load and after the end there is nothing to clean up: Ctrl-C just ends the process
+    """Runs one command and exits: 0 done, 1 it failed, 2 the command line is wrong. Never a traceback for a mistake.
+
+    Ctrl-C just ends the process, which is quiet also while modules load: Python would print what it cannot raise there.
+    Commands with something to clean up ask for the exception once they have loaded (`failure.heed_interrupts`).
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from muster.cli.app import run
 
-    if interrupts:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = run()
     except KeyboardInterrupt:  # a second one, while the first was dealt with
         code = 130
-    if interrupts:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise SystemExit(code)

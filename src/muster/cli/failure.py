@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import signal
 import sys
 from collections.abc import Iterable
 
@@ -16,6 +17,12 @@ class Failure(Exception):
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
         self.code = code
+
+
+def heed_interrupts() -> None:
+    """From here on Ctrl-C raises KeyboardInterrupt: for commands that leave something behind if they just end."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def complain(text: str) -> None:

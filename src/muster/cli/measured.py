@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
-from muster.cli.failure import FAILED, USAGE, Failure
+from muster.cli.failure import FAILED, USAGE, Failure, heed_interrupts
 
 
 def conformance(
@@ -23,6 +23,7 @@ def conformance(
     from muster.conformance.cases import CaseError
     from muster.conformance.run import run
 
+    heed_interrupts()
     results = []
     try:
         for result in run(paths, over=over, area=area, needs=needs, target=target):
@@ -41,6 +42,7 @@ def bench(shapes: Sequence[str], nodes: int | None, as_json: bool) -> int:
     """Prints each figure with its target; fails below one."""
     from muster import bench as benchmarks
 
+    heed_interrupts()
     try:
         return benchmarks.run(shapes, nodes, as_json)
     except ValueError as error:

@@ -11,7 +11,7 @@ from rich.console import Console
 from muster.cli.demo import cast
 from muster.cli.demo.screen import LiveScreen, PlainScreen, Screen
 from muster.cli.demo.stage import SPEED, Life, Stage
-from muster.cli.failure import FAILED
+from muster.cli.failure import FAILED, heed_interrupts
 from muster.cli.printing import table
 from muster.controllers.fleet import GPU, node_manifests
 from muster.runtime.collector import calm_collector
@@ -28,6 +28,7 @@ MARGIN = 9
 def play() -> int:
     """Plays the demo on the terminal, or in plain lines where there is none; 0 if everything held."""
     calm_collector()
+    heed_interrupts()
     console = Console()
     if not console.is_terminal:
         return asyncio.run(_play(PlainScreen(console), console))
