@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.engine.profile import ProfileError
+from muster.engine.profile import PlacementScore, Profile, ProfileError
 from muster.plugins import BUILT_IN, default_profile
 from muster.runtime import config
 from muster.runtime.config import known_plugins, load_profile, profile_from
@@ -42,7 +42,7 @@ def test_the_built_in_profile_can_be_written_as_a_file(tmp_path: Path) -> None:
     ("text", "wanted"),
     [
         ("[]", "p.yaml: must be a mapping with the field plugins"),
-        ("plugin: []", "p.yaml: plugin: unknown field; a profile has one field, plugins"),
+        ("plugin: []", "p.yaml: plugin: unknown field; a profile has plugins and placementScore"),
         ("plugins: []", "p.yaml: plugins: must be a list"),
         ("plugins: pack", "p.yaml: plugins: must be a list"),
         ("plugins: [pack]", "p.yaml: plugins[0].name: missing"),
@@ -58,6 +58,32 @@ def test_the_built_in_profile_can_be_written_as_a_file(tmp_path: Path) -> None:
 def test_a_wrong_profile_is_refused_at_the_field(text: str, wanted: str) -> None:
     with pytest.raises(ProfileError) as refused:
         from_text(text)
+    assert wanted in str(refused.value)
+
+
+def test_the_weights_of_the_placement_score_are_read() -> None:
+    text = "plugins: [{name: pack}]\nplacementScore: {allocation: 3, resources: {nvidia.com/gpu: 2}}"
+    assert from_text(text) == Profile(
+        (BUILT_IN["pack"](),), placement=PlacementScore(pod_count=1, allocation=3, resources={"nvidia.com/gpu": 2})
+    )
+    assert from_text("plugins: [{name: pack}]") == Profile((BUILT_IN["pack"](),))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("[]", "p.yaml: placementScore: must be a mapping"),
+        ("{podcount: 1}", "p.yaml: placementScore.podcount: unknown field; there are podCount, allocation, resources"),
+        ("{podCount: -1}", "p.yaml: placementScore.podCount is -1; give a whole number from 0 to 100"),
+        ("{resources: [cpu]}", "p.yaml: placementScore.resources: must be a mapping"),
+        ("{resources: {cpu: 1.5}}", "p.yaml: placementScore.resources.cpu is 1.5; give a whole number"),
+        ("{resources: {}}", "p.yaml: placementScore.resources has no weight above 0"),
+        ("{podCount: 0, allocation: 0}", "p.yaml: placementScore.podCount and allocation are both 0"),
+    ],
+)
+def test_a_wrong_placement_score_is_refused_at_the_field(text: str, wanted: str) -> None:
+    with pytest.raises(ProfileError) as refused:
+        from_text(f"plugins: [{{name: pack}}]\nplacementScore: {text}")
     assert wanted in str(refused.value)
 
 

@@ -3,6 +3,10 @@
 plugins:                    # in the order in which they are asked
   - {name: resources_fit}
   - {name: pack, weight: 5} # 0..100, for plugins that score; 1 if left out, 0 switches the score off
+placementScore:             # how the domains of a topology constraint compare; each field may be left out
+  podCount: 1
+  allocation: 1
+  resources: {cpu: 1, memory: 1}
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from muster.engine.extension import Plugin
-from muster.engine.profile import MAX_WEIGHT, Profile, ProfileError
+from muster.engine.profile import MAX_WEIGHT, PlacementScore, Profile, ProfileError
 from muster.plugins import BUILT_IN, default_profile
 from muster.runtime.documents import DocumentError, read
 
@@ -65,8 +69,8 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
     if not isinstance(value, dict):
         raise ProfileError(f"{where}: must be a mapping with the field plugins, for example plugins: [{{name: pack}}]")
     for key in value:
-        if key != "plugins":
-            raise ProfileError(f"{where}: {key}: unknown field; a profile has one field, plugins")
+        if key not in ("plugins", "placementScore"):
+            raise ProfileError(f"{where}: {key}: unknown field; a profile has plugins and placementScore")
     entries = value.get("plugins")
     if not isinstance(entries, list) or not entries:
         raise ProfileError(f"{where}: plugins: must be a list of {{name, weight}}, with at least one entry")
@@ -81,10 +85,29 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
         if weight is not None:
             weights[name] = weight
             _check_scores(made[name], field, name)
+    placement = _placement_score(value.get("placementScore", {}), f"{where}: placementScore")
     try:
-        return Profile(tuple(made.values()), weights)
+        return Profile(tuple(made.values()), weights, placement)
     except ProfileError as error:
         raise ProfileError(f"{where}: plugins: {error}") from None
+
+
+_PLACEMENT = {"podCount": "pod_count", "allocation": "allocation", "resources": "resources"}
+
+
+def _placement_score(value: Any, field: str) -> PlacementScore:
+    if not isinstance(value, dict):
+        raise ProfileError(f"{field}: must be a mapping, for example {{podCount: 1, allocation: 1}}")
+    for key in value:
+        if key not in _PLACEMENT:
+            raise ProfileError(f"{field}.{key}: unknown field; there are {', '.join(_PLACEMENT)}")
+    resources = value.get("resources", {})
+    if not isinstance(resources, dict) or not all(isinstance(name, str) for name in resources):
+        raise ProfileError(f"{field}.resources: must be a mapping from resources to weights, as {{cpu: 1, memory: 1}}")
+    try:
+        return PlacementScore(**{_PLACEMENT[key]: given for key, given in value.items()})
+    except ProfileError as error:
+        raise ProfileError(f"{field}.{error}") from None
 
 
 def _entry(entry: Any, field: str, known: Mapping[str, Factory]) -> tuple[str, int | None]:

@@ -13,7 +13,6 @@ from muster.api.calls import Request, Response
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND, Instant
 from muster.apiserver.server import ApiServer
-from muster.controllers.fleet import RACK, ZONE
 from muster.controllers.hollow import Hollow
 from muster.controllers.machine import makers
 from muster.engine.profile import Profile
@@ -41,8 +40,8 @@ class Setup:
     """Whether hollow kubelets start pods (False: pods stay as they are; deletions finish at once)."""
     start_delay: Instant = SECOND
     priority_admission: bool = True
-    levels: tuple[str, ...] = (ZONE, RACK)
-    """Topology label keys, widest first, that fix the order of nodes."""
+    levels: tuple[str, ...] = ()
+    """Topology label keys, widest first, that keep groups together; none: the well-known ones that nodes carry."""
 
 
 @dataclass
