@@ -11,6 +11,11 @@ def test_invariants_hold_in_a_random_life(seed: int) -> None:
     Life(seed).live()
 
 
+def test_invariants_hold_in_a_random_life_among_racks(seed: int) -> None:
+    """With groups that have to stay in one rack, and nodes that are moved."""
+    Life(seed, racks=True).live()
+
+
 def test_a_seed_replays() -> None:
     one, two = Life(7), Life(7)
     one.live()

@@ -116,6 +116,17 @@ def test_an_unsound_plan_is_noticed(sentence: str) -> None:
     assert sentence in found
 
 
+def test_a_constrained_group_in_two_domains_is_noticed_where_nobody_moved_its_nodes() -> None:
+    gang = builders.gang_manifest("g", 2, schedulingConstraints={"topology": [{"key": "rack"}]})
+    nodes = tuple(node_manifest(f"n{rack}", labels={"rack": rack}) for rack in "ab")
+    pods = tuple(pod_manifest(f"p{rack}", group="g", nodeName=f"n{rack}") for rack in "ab")
+    gang["metadata"]["namespace"] = "default"
+    assert invariants.scattered(invariants.State(nodes, pods[:1], (gang,))) == []
+    state = invariants.State(nodes, pods, (gang,))
+    assert invariants.scattered(state) == ["default/g has members in the domains ['a', 'b']"]
+    assert invariants.scattered(state, ignored={"na"}) == []
+
+
 def test_an_entry_that_could_be_placed_and_is_not_is_noticed() -> None:
     asked = asked_for(GANG)
     (found,) = invariants.missed(asked, decision_of(asked, [], verdict=Verdict.UNSCHEDULABLE))

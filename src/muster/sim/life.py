@@ -23,6 +23,7 @@ from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
 Json = Mapping[str, Any]
 SPACE = "default"
 GATE = "example.com/hold"
+RACK = "rack"
 MOST_STEPS = 20_000
 """Steps at one instant that no event in a cluster this small explains."""
 HEALING = 70 * SECOND
@@ -40,17 +41,23 @@ class Life:
     seed: int
     events: int = 60
     rates: Rates = ROUGH
+    racks: bool = False
+    """Whether nodes stand in racks, and some groups have to stay in one."""
     gates: FeatureGates = field(default_factory=lambda: FeatureGates.of("GenericWorkload", "WorkloadWithJob"))
     history: list[str] = field(default_factory=list)
     random: Random = field(init=False)
     world: World = field(init=False)
     wrong: list[str] = field(default_factory=list)
+    moved: set[str] = field(default_factory=set)
+    """Nodes that were once given another rack label: groups there may be split for good."""
     busiest: int = 0
     """The most decisions that followed one thing that happened."""
     _made: int = 0
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
+        if self.racks:
+            self.gates = FeatureGates.of("GenericWorkload", "WorkloadWithJob", "TopologyAwareWorkloadScheduling")
         self.world = cluster(self.gates, seed=self.seed, priority_admission=False, rates=self.rates)
         self.world.most = MOST_STEPS
         self.world.witness = self._judge
@@ -107,6 +114,7 @@ class Life:
             (self._restart, 2),
             (self._pause, 3),
             (self._break_watches, 2),
+            *([(self._move_node, 4)] if self.racks else ()),
         )
 
     def _add_single(self) -> None:
@@ -116,13 +124,19 @@ class Life:
         name, priority = f"g{self._number()}", self.random.choice((0, 0, 10))
         size = self.random.randint(1, 6)
         minimum = None if self.random.random() < 0.2 else self.random.randint(1, size + (self.random.random() < 0.2))
-        objects = [gang_manifest(name, minimum, priority=priority)]
+        objects = [gang_manifest(name, minimum, priority=priority, **self._constraint(name))]
         objects += [self._pod(f"{name}-{rank}", name, priority) for rank in range(size)]
         self.random.shuffle(objects)
         for manifest in objects:
             self._create(manifest)
             if self.random.random() < 0.2:
                 self.world.settle()
+
+    def _constraint(self, group: str) -> Json:
+        """With racks, every other group has to stay in one; made anew under the same name it does so again."""
+        if not self.racks or int(group[1:]) % 2:
+            return {}
+        return {"schedulingConstraints": {"topology": [{"key": RACK}]}}
 
     def _add_job(self) -> None:
         """A Job whose pods are a gang, a basic group, or what its controller makes of no word on scheduling."""
@@ -200,7 +214,8 @@ class Life:
         if lost:
             name = self.random.choice(lost)
             minimum = self.random.choice((None, 1, 2, 3))
-            self._create(gang_manifest(name, minimum, priority=named[name]["spec"].get("priority", 0)))
+            constraint = self._constraint(name) if name[1:].isdecimal() else {}
+            self._create(gang_manifest(name, minimum, priority=named[name]["spec"].get("priority", 0), **constraint))
 
     def _add_node(self) -> None:
         """Nodes of one name are alike in size, so that one that comes back does not find too many pods."""
@@ -213,7 +228,7 @@ class Life:
                 cpu=str(size.randint(4, 12)),
                 memory="64Gi",
                 gpus=size.choice((0, 2, 4, 8)),
-                labels={"zone": size.choice("ab")},
+                labels={"zone": size.choice("ab"), **({RACK: f"r{number % 3}"} if self.racks and number else {})},
                 taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}] if tainted else (),
             )
         )
@@ -234,6 +249,13 @@ class Life:
                     {"metadata": {"labels": {"irrelevant": str(self._number())}}},
                 )
             )
+            self._do(f"change {body}", writes.patch("nodes", "", node["metadata"]["name"], body))
+
+    def _move_node(self) -> None:
+        """To another rack, or out of all of them."""
+        if node := self._any("nodes"):
+            self.moved.add(node["metadata"]["name"])
+            body = {"metadata": {"labels": {RACK: self.random.choice(("r0", "r1", "r2", None))}}}
             self._do(f"change {body}", writes.patch("nodes", "", node["metadata"]["name"], body))
 
     def _restart(self) -> None:
@@ -300,7 +322,9 @@ class Life:
         self.world.quiesce()
         state = invariants.read(self.world.server, self.world.now)
         self.wrong += invariants.overcommitted(state)
-        self.wrong += invariants.waiting_in_vain(state)
+        self.wrong += invariants.waiting_in_vain(state, topology=self.racks)
+        if self.racks:
+            self.wrong += invariants.scattered(state, ignored=self.moved)
         self.wrong += invariants.differs_from_rebuilt(
             self.world.machine(), self.world.makers[SCHEDULER], self.world.server, self.world.now
         )

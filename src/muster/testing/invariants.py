@@ -7,7 +7,7 @@ neither requests nor filters with what it checks.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -132,12 +132,35 @@ def rash(scheduler: Scheduler, effects: Iterable[Any]) -> list[str]:
     return wrong
 
 
-def waiting_in_vain(state: State, *, groups: bool = True) -> list[str]:
+def scattered(state: State, *, ignored: Collection[str] = ()) -> list[str]:
+    """Groups with a topology constraint whose bound members are not all in one domain.
+
+    Groups with members on `ignored` nodes (relabelled since) or on nodes that are gone are left out.
+    """
+    labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in state.nodes}
+    where: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for pod in state.pods:
+        group, node = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName"), pod["spec"].get("nodeName")
+        if group and node and _phase(pod) not in ("Succeeded", "Failed"):
+            where[pod["metadata"]["namespace"], group].add(node)
+    wrong = []
+    for group in state.groups:
+        place = (group["metadata"]["namespace"], group["metadata"]["name"])
+        constraints = (group["spec"].get("schedulingConstraints") or {}).get("topology") or ()
+        nodes = where[place]
+        if constraints and nodes <= labels.keys() and nodes.isdisjoint(ignored):
+            values = {labels[node].get(constraints[0]["key"], "none") for node in nodes}
+            if len(values) > 1 or "none" in values:
+                wrong.append(f"{'/'.join(place)} has members in the domains {sorted(values)}")
+    return wrong
+
+
+def waiting_in_vain(state: State, *, groups: bool = True, topology: bool = False) -> list[str]:
     """Pending pods that fit now, that no gate, missing group or nomination holds, and that belong to this scheduler.
 
-    `groups`: whether GenericWorkload is on.
+    `groups`: whether GenericWorkload is on; `topology`: whether TopologyAwareWorkloadScheduling is.
     """
-    known = _Known(state, groups=groups)
+    known = _Known(state, groups=groups, topology=topology)
     wrong = []
     for entry in known.entries():
         if _is_small(entry) and not _is_unsupported(entry):
@@ -163,8 +186,8 @@ def differs_from_rebuilt(scheduler: Scheduler, make: Callable[[], Any], server: 
 class _Known:
     """The state as records, and the queue entries that it calls for (statements 8, 9, 13, 15, M5)."""
 
-    def __init__(self, state: State, *, groups: bool) -> None:
-        ingest = Ingest(groups=groups)
+    def __init__(self, state: State, *, groups: bool, topology: bool) -> None:
+        ingest = Ingest(groups=groups, topology=topology)
         self.nodes: list[NodeRecord] = [ingest.node(Object(raw)) for raw in state.nodes]
         self.pods: list[PodRecord] = [ingest.pod(Object(raw)) for raw in state.pods]
         self.groups: dict[Key, GroupRecord] = {}
