@@ -155,6 +155,7 @@ class Reports:
             return
         if response.ok or response.status == 404:
             del self._sent[tag.uid]
+            self._repeats.discard(tag.uid)
         else:
             sent.again_at = now + backoff(sent.attempts)
             self._repeats.add(tag.uid)
