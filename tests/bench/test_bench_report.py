@@ -110,6 +110,8 @@ def test_the_shapes_are_those_of_the_plan():
         "gang-large": (15, True),
         "basic-pods": (10_000, False),
         "lived-in": (10_000, False),
+        "spread": (2_000, False),
+        "pod-affinity": (2_000, False),
         "mixed-gang": (5_000, False),
         "tas-small": (12_000, False),
         "tas-large": (20, True),

@@ -31,7 +31,7 @@ def test_a_wrong_profile_is_refused_with_what_to_write_instead(names, weights, s
 
 
 def test_a_plugin_that_does_nothing_is_refused():
-    with pytest.raises(ProfileError, match='"mute" has none of filter, rows and score'):
+    with pytest.raises(ProfileError, match='"mute" has none of filter, rows, score and relate'):
         Profile((Mute(),))
 
 

@@ -67,8 +67,6 @@ def test_host_ports_come_with_protocol_and_address():
 @pytest.mark.parametrize(
     ("spec", "what"),
     [
-        ({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}}, "inter-pod"),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "spread"),
         ({"resourceClaims": [{"name": "c"}]}, "claims"),
         ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volumes"),
     ],
@@ -77,10 +75,8 @@ def test_hard_demands_that_no_filter_knows_are_noted(spec, what):
     assert what in Ingest().pod(stored(pod_manifest("a", **spec))).unsupported[0]
 
 
-def test_soft_wishes_are_not_held_against_a_pod():
-    wishes = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
-    spread = [{"whenUnsatisfiable": "ScheduleAnyway"}]
-    manifest = pod_manifest("a", affinity=wishes, topologySpreadConstraints=spread, volumes=[{"emptyDir": {}}])
+def test_volumes_that_every_node_has_are_not_held_against_a_pod():
+    manifest = pod_manifest("a", volumes=[{"emptyDir": {}}])
     assert Ingest().pod(stored(manifest)).unsupported == ()
 
 

@@ -125,10 +125,10 @@ def test_the_check_before_a_commit_agrees_about_every_assignment(instance, data)
         places[head.pods[0].key] = data.draw(nodes)
     binds = [Bind(pod.key, pod.uid, places[pod.key]) for pod in head.pods]
     sound = not oracle.violations(view, head, binds)
-    assert still_fits(view, PROFILE, [(pod.cls, places[pod.key]) for pod in head.pods]) is sound
+    assert still_fits(view, PROFILE, [(pod, places[pod.key]) for pod in head.pods]) is sound
 
 
 def test_a_plan_for_a_node_that_is_gone_does_not_fit():
     view = builders.snapshot([builders.node("n1")])
-    assert still_fits(view, PROFILE, [(builders.pod_class(), "n1")])
-    assert not still_fits(view, PROFILE, [(builders.pod_class(), "n2")])
+    assert still_fits(view, PROFILE, [(builders.pod("p"), "n1")])
+    assert not still_fits(view, PROFILE, [(builders.pod("p"), "n2")])

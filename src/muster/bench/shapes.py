@@ -13,7 +13,7 @@ from itertools import chain, islice
 from statistics import median
 
 from muster.api.instant import MINUTE
-from muster.bench import cluster, fleet
+from muster.bench import cluster, fleet, neighbours
 from muster.bench.cluster import Unfinished
 from muster.bench.fleet import Manifest
 from muster.bench.measure import GIBI, Target, in_child, seconds
@@ -57,6 +57,18 @@ def lived_in(nodes: int) -> Values:
     """Single pods again, but no two nodes are used alike, so that nothing known of one serves for another."""
     pending = fleet.singles(fleet.scaled(10_000, nodes))
     return {"lived-in": _pods_per_second(cluster.empty(nodes), pending, there=fleet.fillers(nodes))}
+
+
+def spread(nodes: int) -> Values:
+    """Single pods of ten services, each spread hard over the racks and softly over the nodes."""
+    pending = neighbours.spread_singles(fleet.scaled(5_000, nodes))
+    return {"spread": _pods_per_second(cluster.empty(nodes), pending)}
+
+
+def pod_affinity(nodes: int) -> Values:
+    """Single pods of ten services: near their own kind, one a node, and by preference near another service."""
+    pending = neighbours.sociable_singles(fleet.scaled(5_000, nodes))
+    return {"pod-affinity": _pods_per_second(cluster.empty(nodes), pending)}
 
 
 def _pods_per_second(world: World, manifests: Iterable[Manifest], there: Sequence[Manifest] = ()) -> float:
@@ -179,6 +191,8 @@ SHAPES: Mapping[str, Shape] = {
         _shape(
             "tas-large", tas_large, "ms/gang", 20, "decision time, 9 gangs of 1,000, each in one rack; median", True
         ),
+        _shape("spread", spread, "pods/s", 2_000, "decision time, 5,000 pods spread over racks and nodes", False),
+        _shape("pod-affinity", pod_affinity, "pods/s", 2_000, "decision time, 5,000 pods near and apart", False),
         _shape("unschedulable", unschedulable, "ms", 20, "verdict on a gang of 1,000 that lacks one node", True),
         _shape("tas-unschedulable", tas_unschedulable, "ms", 30, "verdict on a gang that no rack holds", True),
         Shape(

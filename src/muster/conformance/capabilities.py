@@ -12,8 +12,8 @@ BUILT = {
     "preemption": False,
     "devices": False,
     "volumes": False,
-    "affinity": False,
-    "spread": False,
+    "affinity": True,
+    "spread": True,
     "resize": False,
     "reservation": False,
 }

@@ -30,7 +30,7 @@ def place_best(trial: Trial, cls: int, count: int) -> int:
     Ties go to the first node. Returns how many found a node; fewer than `count` only if no node has a slot left.
     """
     state = trial.state(cls)
-    if count > _ONE_BY_ONE:
+    if count > _ONE_BY_ONE and not trial.related(cls):
         return _place(trial, cls, choose(trial, state, count, _profile_scorer(state), state.scores()))
     for done in range(count):
         node = best_node(trial, cls)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from muster.engine.entry import decide_entry
 from muster.engine.holds import Holds
+from muster.engine.kinds import Kinds
 from muster.engine.profile import Profile
 from muster.engine.trial import Trial
 from muster.engine.work import Work
@@ -32,7 +33,8 @@ def decide(
     decision. `now` (microseconds) is for policies that depend on the time; none of the built-in ones does.
     """
     del now
-    trial = Trial(snapshot, profile, _classes(snapshot, heads))
+    kinds = Kinds(snapshot, (pod for entry in heads for pod in entry.pods))
+    trial = Trial(snapshot, profile, _classes(snapshot, heads, kinds), kinds)
     holds = Holds(trial)
     plans: list[Plan] = []
     diagnoses: list[Diagnosis] = []
@@ -47,8 +49,11 @@ def decide(
     return Decision(snapshot.revision, tuple(plans), tuple(diagnoses), work)
 
 
-def _classes(snapshot: Snapshot, heads: Sequence[QueueEntry]) -> list[PodClass]:
+def _classes(snapshot: Snapshot, heads: Sequence[QueueEntry], kinds: Kinds) -> list[PodClass]:
     """Every class that can take room in this decision."""
-    classes = {id(pod.cls): pod.cls for entry in heads for pod in entry.pods}
+    if kinds.plain:
+        classes = {id(pod.cls): pod.cls for entry in heads for pod in entry.pods}
+    else:
+        classes = {id(cls): cls for entry in heads for pod in entry.pods for cls in (kinds.of(pod),)}
     classes.update((id(nomination.cls), nomination.cls) for nomination in snapshot.nominations)
     return list(classes.values())

@@ -45,7 +45,8 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
     start = trial.ledger.checkpoint()
     if len(entry.pods) == 1 == entry.needed and (bind := _place_one(trial, entry.pods[0])) is not None:
         node = trial.snapshot.nodes.index[bind.node]
-        return Decided(Plan(revision, (bind,), _generations(trial, (node,))), scheduled(entry, revision))
+        relied = _neighbours(trial, [trial.class_of(entry.pods[0])])
+        return Decided(Plan(revision, (bind,), _generations(trial, (node,)), relied), scheduled(entry, revision))
     members = members_by_class(trial, entry.pods)
     levels = trial.snapshot.nodes.levels if entry.group else ()
     placed = place_group(trial, members, entry.needed, budget.for_attempt(entry.attempts), levels)
@@ -82,10 +83,10 @@ def _decide_constrained(trial: Trial, holds: Holds, entry: QueueEntry, budget: W
 
 def _place_one(trial: Trial, pod: PodRecord) -> Bind | None:
     """The short way for a pod alone: its nominated node if it still fits (P25), else the best; None: there is none."""
-    cls = trial.index[pod.cls]
+    cls = trial.class_of(pod)
     nodes = trial.snapshot.nodes
     wish = None if pod.nominated_node is None else nodes.index.get(pod.nominated_node)
-    if wish is not None and trial.state(cls).slots[wish] > 0:
+    if wish is not None and trial.fits(cls, wish):
         trial.ledger.place(cls, wish)
         return Bind(pod.key, pod.uid, nodes.names[wish])
     node = best_node(trial, cls)
@@ -105,6 +106,7 @@ def _plan(trial: Trial, members: Sequence[Members], placed: Placed, start: int) 
             where[cls] += np.repeat(node, count).tolist()
     steps: list[tuple[int, Bind]] = []
     touched: dict[int, None] = {}
+    relied = _neighbours(trial, where)
     for some, count in zip(members, placed.counts, strict=True):
         spots = sorted(where[some.cls])
         touched.update(dict.fromkeys(spots))
@@ -112,10 +114,15 @@ def _plan(trial: Trial, members: Sequence[Members], placed: Placed, start: int) 
         names = _match(chosen, [nodes.names[n] for n in spots])
         binds = [Bind(pod.key, pod.uid, name) for pod, name in zip(chosen, names, strict=True)]
         if len(members) == 1:
-            return Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched))
+            return Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied)
         steps += zip(some.places, binds, strict=False)
     steps.sort(key=lambda step: step[0])
-    return Plan(trial.snapshot.revision, tuple(bind for _, bind in steps), _generations(trial, touched))
+    return Plan(trial.snapshot.revision, tuple(bind for _, bind in steps), _generations(trial, touched), relied)
+
+
+def _neighbours(trial: Trial, classes: Iterable[int]) -> int | None:
+    """What a plan for these classes relies on beside its nodes."""
+    return trial.snapshot.neighbours.version if any(trial.depends(cls) for cls in classes) else None
 
 
 def _generations(trial: Trial, touched: Iterable[int]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from muster.engine.holds import Holds
 from muster.engine.members import Members
 from muster.engine.placement import Choice, Refusal
 from muster.engine.remedies import remedies
-from muster.engine.shortage import lacking
+from muster.engine.shortage import ROOM, lacking
 from muster.engine.trial import Trial
 from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
@@ -155,7 +155,8 @@ def class_verdict(trial: Trial, holds: Holds, cls: int, start: int) -> PodVerdic
     if known is not None and known[0] == version:
         return known[1]
     static = [Rejection(*found) for found in _static(trial, cls)]
-    verdict = PodVerdict((*static, *_counted(trial, holds, cls, start)), len(trial))
+    counted, open_nodes = _counted(trial, holds, cls, start)
+    verdict = PodVerdict((*static, *counted, *_tied(trial, cls, open_nodes)), len(trial))
     trial.verdicts[cls] = (version, verdict)
     return verdict
 
@@ -166,8 +167,20 @@ def _static(trial: Trial, cls: int) -> list[tuple[Reason, int, str]]:
     return [(reason, nodes, detail) for reason, detail, nodes in found]
 
 
-def _counted(trial: Trial, holds: Holds, cls: int, start: int) -> list[Rejection]:
-    """Rejections by counted limits: for what others hold, for what is nominated, for what fellow members took."""
+def _tied(trial: Trial, cls: int, open_nodes: np.ndarray) -> Iterator[Rejection]:
+    """Rejections for pods in the domains of nodes that have room; fellow members that are placed count."""
+    for reason, column in trial.ties.rejected(cls) if trial.ties is not None else ():
+        count = int(np.count_nonzero(open_nodes & column))
+        open_nodes = open_nodes & ~column
+        if count:
+            yield Rejection(reason, count)
+
+
+def _counted(trial: Trial, holds: Holds, cls: int, start: int) -> tuple[list[Rejection], np.ndarray]:
+    """Rejections by counted limits: for what others hold, for what is nominated, for what fellow members took.
+
+    Also bool[N] of the nodes that none of them rejects.
+    """
     ledger, passes = trial.ledger, trial.state(cls).feasible.passes
     without_members = ledger.used - ledger.taken_since(start)
     held = holds.held()
@@ -184,7 +197,7 @@ def _counted(trial: Trial, holds: Holds, cls: int, start: int) -> list[Rejection
         found += rejections
         if not open_nodes.any():
             break
-    return found
+    return found, open_nodes
 
 
 def _short(
@@ -206,6 +219,8 @@ def _short(
         short &= ~(before if owner is Reason.INSUFFICIENT else blocked)
         count = int(np.count_nonzero(short))
         if count:
-            found.append(Rejection(reason or owner, count, trial.details[row]))
+            own = trial.reason(cls, row)
+            told = reason if reason is not None and owner in ROOM else own
+            found.append(Rejection(told, count, trial.details[row]))
             blocked |= short
     return blocked, found

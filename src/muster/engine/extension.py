@@ -7,6 +7,8 @@ pods is a column over nodes. Two kinds of verdict exist, and the difference is w
   node columns live; members of a group cannot change it.
 * *counted* (`Capacity`): amounts that pods on a node add up to, against what the node has. Resources and host ports
   are counted; the engine adds and takes away by itself, so that a group's own members count without asking again.
+* *dependent* (`Dependent`): on which pods run in which domain. The plugin says what is to be counted by domain, the
+  engine counts, members placed and taken back included, and the plugin's rules judge by the counts.
 
 A dynamic score may look at what is used on a node, and at nothing but that node, so that after a placement only the
 touched nodes are scored again.
@@ -98,6 +100,8 @@ class Rows(NamedTuple):
     """int64[rows, N]: by pods on the node now; may exceed the capacity."""
     amounts: np.ndarray
     """int64[C, rows], not negative"""
+    reasons: Mapping[tuple[int, int], Reason] = {}
+    """(class, row) -> why the class is rejected there, where that is not the plugin's own reason."""
 
 
 @runtime_checkable
@@ -136,4 +140,63 @@ class Score(Protocol):
         ...
 
 
-Plugin = Filter | Capacity | Score
+class Counter(NamedTuple):
+    """Pods of some description, counted by domain. Nothing in it is changed; the engine counts on a copy."""
+
+    codes: np.ndarray
+    """int[N]: the domain of each node, -1 where it is in none."""
+    counted: np.ndarray
+    """bool[N]: whether pods on the node count."""
+    counts: np.ndarray
+    """int64[D + 1]: now, by domain; the last is always 0, so that code -1 finds it."""
+    adds: np.ndarray
+    """int64[C]: what a pod of each class adds where it is placed."""
+
+
+class Rule(Protocol):
+    """What a dependent plugin demands or prefers for one class. `counts` are those of all counters of its plugin."""
+
+    @property
+    def filters(self) -> bool:
+        """Whether it rejects nodes at all."""
+        ...
+
+    @property
+    def opens(self) -> bool:
+        """Whether a further pod can let a node pass that was rejected: then the order of the members matters."""
+        ...
+
+    @property
+    def scores(self) -> bool: ...
+
+    def rejected(self, counts: Sequence[np.ndarray]) -> Iterable[tuple[Reason, np.ndarray]]:
+        """(reason, bool[N] of the nodes that it rejects for it); a node counts under the first."""
+        ...
+
+    def score(self, counts: Sequence[np.ndarray], feasible: np.ndarray) -> np.ndarray:
+        """int64[N], 0..100, more is better; nodes are compared among the feasible ones (bool[N])."""
+        ...
+
+
+class Relations(NamedTuple):
+    """What a dependent plugin has to say in one decision."""
+
+    counters: tuple[Counter, ...] = ()
+    rules: Mapping[int, Rule] = {}
+    """By class; classes without one depend on nobody."""
+
+
+@runtime_checkable
+class Dependent(Protocol):
+    """Judges nodes by the pods that run in their domain, members of the group that are placed already included.
+
+    `classes` say by `matched` which selections mean their pods (`engine.kinds`).
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def relate(self, snapshot: Snapshot, classes: Sequence[PodClass]) -> Relations: ...
+
+
+Plugin = Filter | Capacity | Score | Dependent

@@ -11,6 +11,7 @@ from muster.engine.assignment import RowWeights, place_best, place_tight
 from muster.engine.compact import place_alike, placements_for
 from muster.engine.dive import find
 from muster.engine.holds import nominated_nodes
+from muster.engine.interplay import place_dependent
 from muster.engine.ledger import Assignment
 from muster.engine.members import Members
 from muster.engine.problem import Problem, most_placeable, problem_of
@@ -44,6 +45,10 @@ def place_group(
 
     It is kept together in few domains of the `levels`, the widest first, where that leaves nobody out (M16).
     """
+    if any(trial.depends(some.cls) for some in members):
+        together = place_dependent(trial, members, needed, expansions)
+        enough = sum(together.counts) >= needed
+        return Placed(together.counts, enough, enough or together.proven, together.work)
     start = trial.ledger.checkpoint()
     wanted = sum(len(some) for some in members)
     nominated = to_nominated(trial, members)
@@ -70,7 +75,7 @@ def place_group(
 
 def _together(trial: Trial, members: Sequence[Members], wanted: int, levels: Sequence[str]) -> bool:
     """Places all members close to each other; if that does not work, nothing is placed."""
-    if wanted == 1 or not levels:
+    if wanted == 1 or not levels or any(trial.related(some.cls) for some in members):
         return False
     if len(members) == 1:
         return place_alike(trial, members[0].cls, wanted, levels)

@@ -23,7 +23,7 @@ class Ledger:
     business: a ledger counts whatever it is told.
     """
 
-    __slots__ = ("_columns", "_kinds", "_log", "amounts", "capacity", "touched", "used")
+    __slots__ = ("_columns", "_kinds", "_log", "amounts", "capacity", "moves", "touched", "used")
 
     def __init__(self, capacity: np.ndarray, used: np.ndarray, amounts: np.ndarray) -> None:
         self.capacity = capacity
@@ -34,6 +34,8 @@ class Ledger:
         """int64[C, rows]: what one pod of a class takes"""
         self.touched: list[int] = []
         """Every node whose usage changed, in order, repeats and undone changes included: readers keep an offset."""
+        self.moves: list[Assignment] | None = None
+        """Where somebody counts pods: everything placed and, with negative counts, undone, in order."""
         self._log: list[Assignment] = []
         self._columns: dict[int, bytes] = {}
         self._kinds: dict[int, bytes] = {}
@@ -42,12 +44,16 @@ class Ledger:
         """`count` pods of a class go to one node."""
         self.shift(cls, node, count)
         self._log.append(Assignment(cls, node, count))
+        if self.moves is not None:
+            self.moves.append(self._log[-1])
 
     def place_many(self, cls: int, nodes: np.ndarray, counts: np.ndarray) -> None:
         """`counts[i]` pods of a class go to `nodes[i]`; the nodes are distinct."""
         if len(nodes):
             self._shift_many(cls, nodes, counts)
             self._log.append(Assignment(cls, nodes, counts))
+            if self.moves is not None:
+                self.moves.append(self._log[-1])
 
     def shift(self, cls: int, node: int, count: int) -> None:
         """Adds (or, negative, takes away) room without a log entry: for room that is held for others."""
@@ -75,6 +81,8 @@ class Ledger:
                 self.shift(cls, nodes, -int(counts))
             else:
                 self._shift_many(cls, nodes, -counts)
+            if self.moves is not None:
+                self.moves.append(Assignment(cls, nodes, -counts))
         del self._log[checkpoint:]
 
     def settle(self) -> None:

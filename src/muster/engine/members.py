@@ -25,11 +25,11 @@ class Members:
 def members_by_class(trial: Trial, pods: Sequence[PodRecord]) -> list[Members]:
     """The classes in the order of their first member."""
     first = pods[0].cls
-    if all(pod.cls is first for pod in pods):
+    if trial.plain and all(pod.cls is first for pod in pods):
         return [Members(trial.index[first], pods, range(len(pods)))]
     alike: dict[int, list[int]] = {}
     for place, pod in enumerate(pods):
-        alike.setdefault(trial.index[pod.cls], []).append(place)
+        alike.setdefault(trial.class_of(pod), []).append(place)
     return [Members(cls, [pods[place] for place in places], places) for cls, places in alike.items()]
 
 

@@ -82,7 +82,7 @@ class Choice:
 def choose(trial: Trial, members: Sequence[Members], entry: QueueEntry, found: Candidates, expansions: int) -> Choice:
     """Places the group in the domain with the highest score among those that hold its minimum; not adopted yet."""
     survey = _Survey(trial, members, entry, found)
-    if len(members) == 1:
+    if len(members) == 1 and not trial.depends(members[0].cls):
         return _choose_alike(survey, expansions)
     return _choose_unlike(survey, expansions)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from muster.engine.extension import Capacity, Filter, Plugin, Score
+from muster.engine.extension import Capacity, Dependent, Filter, Plugin, Score
 from muster.model.resources import CPU, MEMORY
 
 MAX_WEIGHT = 100
@@ -58,22 +58,26 @@ class Profile:
     capacities: tuple[Capacity, ...] = field(init=False, repr=False, compare=False)
     scores: tuple[tuple[Score, int], ...] = field(init=False, repr=False, compare=False)
     """Those with a weight above 0."""
+    dependents: tuple[tuple[Dependent, int], ...] = field(init=False, repr=False, compare=False)
+    """With the weights of their scores, 0 included: they filter too."""
 
     def __post_init__(self) -> None:
         names = [plugin.name for plugin in self.plugins]
-        for name in names:
+        for name, plugin in zip(names, self.plugins, strict=True):
             if names.count(name) > 1:
                 raise ProfileError(f'plugin "{name}" is listed twice; list it once')
-        for plugin in self.plugins:
-            if not isinstance(plugin, Filter | Capacity | Score):
-                raise ProfileError(f'plugin "{plugin.name}" has none of filter, rows and score')
+            if not isinstance(plugin, Filter | Capacity | Score | Dependent):
+                raise ProfileError(f'plugin "{name}" has none of filter, rows, score and relate')
         scores = tuple(plugin for plugin in self.plugins if isinstance(plugin, Score))
-        _check_weights(self.weights, names, [plugin.name for plugin in scores])
+        dependents = tuple(plugin for plugin in self.plugins if isinstance(plugin, Dependent))
+        scoring = [*(plugin.name for plugin in scores), *(plugin.name for plugin in dependents)]
+        _check_weights(self.weights, names, scoring)
         object.__setattr__(self, "weights", dict(self.weights))
         object.__setattr__(self, "filters", tuple(p for p in self.plugins if isinstance(p, Filter)))
         object.__setattr__(self, "capacities", tuple(p for p in self.plugins if isinstance(p, Capacity)))
         weighted = ((plugin, self.weights.get(plugin.name, 1)) for plugin in scores)
         object.__setattr__(self, "scores", tuple((plugin, weight) for plugin, weight in weighted if weight))
+        object.__setattr__(self, "dependents", tuple((p, self.weights.get(p.name, 1)) for p in dependents))
 
 
 def _check_weights(weights: Mapping[str, int], names: Sequence[str], scores: Sequence[str]) -> None:

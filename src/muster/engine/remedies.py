@@ -24,14 +24,23 @@ def remedies(
 ) -> tuple[Remedy, ...]:
     """For an entry that lacks `missing` members, those `placed` being on the ledger above the checkpoint `start`."""
     left = [(some.cls, len(some) - n) for some, n in zip(members, placed.counts, strict=True) if n < len(some)]
+    if any(trial.depends(cls) for cls, _ in left):
+        # Whether a change would be enough depends on everybody in the domains then: nothing is promised.
+        return _lower(entry, placed)
     enough = [cls for cls, waiting in left if waiting >= missing]
     found = [remedy for cls in enough for remedy in _relaxing(trial, cls, missing)]
-    if entry.group is not None and entry.group.policy is Policy.GANG and placed.total:
-        found.append(Remedy("lower-min-count", placed.total + entry.running + entry.succeeded))
+    found += _lower(entry, placed)
     ours = trial.ledger.taken_since(start)
     found += [remedy for cls in enough if (remedy := freeing(trial, cls, missing, ours)) is not None]
     found += _more_nodes(trial, left, missing)
     return tuple(dict.fromkeys(found))
+
+
+def _lower(entry: QueueEntry, placed: Placed) -> tuple[Remedy, ...]:
+    """A gang of which some can be placed could do with a lower minimum."""
+    if entry.group is None or entry.group.policy is not Policy.GANG or not placed.total:
+        return ()
+    return (Remedy("lower-min-count", placed.total + entry.running + entry.succeeded),)
 
 
 def _relaxing(trial: Trial, cls: int, missing: int) -> Iterator[Remedy]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from muster.engine.trial import Trial
-from muster.model.diagnosis import Remedy, Shortfall
+from muster.model.diagnosis import Reason, Remedy, Shortfall
+
+ROOM = (Reason.INSUFFICIENT, Reason.HOST_PORTS)
+"""Limits of what a node has; pods that exclude each other are a limit too, but lack nothing that can be freed."""
 
 
 def lacking(trial: Trial, cls: int, count: int) -> Shortfall | None:
@@ -15,7 +18,10 @@ def lacking(trial: Trial, cls: int, count: int) -> Shortfall | None:
     if not len(usable) or not len(rows) or (share.sum(axis=0) == 0).all():
         return None
     nearest = np.argsort(share.sum(axis=0), kind="stable")[:count]
-    row = int(share[:, nearest].sum(axis=1).argmax())
+    wanting = np.where(_of_room(trial, rows), share[:, nearest].sum(axis=1), -1)
+    row = int(wanting.argmax())
+    if wanting[row] <= 0:
+        return None
     name = trial.details[int(rows[row])]
     if count == 1:
         return Shortfall(name, int(lack[row, nearest[0]]), trial.record(int(usable[nearest[0]])).name)
@@ -37,7 +43,9 @@ def freeing(trial: Trial, cls: int, count: int, ours: np.ndarray) -> Remedy | No
     columns = np.ix_(rows, usable)
     possible = (ledger.amounts[cls, rows][:, None] <= ledger.capacity[columns] - ours[columns]).all(axis=0)
     best: tuple[float, Remedy] | None = None
-    for row in range(len(rows)):
+    if trial.depends(cls):
+        return None
+    for row in np.flatnonzero(_of_room(trial, rows)).tolist():
         alone = np.flatnonzero(possible & (lack[row] > 0) & (np.delete(lack, row, axis=0) == 0).all(axis=0))
         if len(alone) < count:
             continue
@@ -48,6 +56,11 @@ def freeing(trial: Trial, cls: int, count: int, ours: np.ndarray) -> Remedy | No
         if best is None or cost < best[0]:
             best = (cost, remedy)
     return best[1] if best else None
+
+
+def _of_room(trial: Trial, rows: np.ndarray) -> np.ndarray:
+    """bool[rows]: which of these limits are of things that a node has, and not of who is there."""
+    return np.array([trial.owners[row] in ROOM for row in rows.tolist()], dtype=bool)
 
 
 def _shortage(trial: Trial, cls: int, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,11 +9,13 @@ import numpy as np
 
 from muster.engine.extension import Rows
 from muster.engine.feasibility import Feasible, feasible_nodes
+from muster.engine.kinds import Kinds
 from muster.engine.ledger import Ledger
 from muster.engine.profile import Profile
 from muster.engine.scoring import Layout, dynamic_plugins, dynamic_scores, static_scores
+from muster.engine.ties import Ties
 from muster.model.diagnosis import PodVerdict, Reason
-from muster.model.records import NodeRecord, PodClass
+from muster.model.records import NodeRecord, PodClass, PodRecord
 from muster.model.resources import ResourceAxis
 from muster.model.snapshot import Snapshot
 from muster.model.topology import Placement
@@ -30,8 +32,11 @@ class Trial:
     Node `n` of states, scores and ledger is the n-th node of the placement. Only `snapshot` is always whole.
     """
 
-    def __init__(self, snapshot: Snapshot, profile: Profile, classes: Iterable[PodClass]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, profile: Profile, classes: Iterable[PodClass], kinds: Kinds | None = None
+    ) -> None:
         self.snapshot = snapshot
+        self._kinds = kinds if kinds is not None and not kinds.plain else None
         self.placement: Placement | None = None
         self._parts: dict[Placement, Trial] = {}
         self._followed = 0
@@ -43,8 +48,12 @@ class Trial:
         self.owners: tuple[Reason, ...] = tuple(
             plugin.reason for plugin, part in zip(profile.capacities, parts, strict=True) for _ in part.details
         )
+        self._reasons = _own_reasons(parts)
         self.layout = Layout(snapshot.nodes, _resource_rows(snapshot.axis, parts))
         self.ledger = _ledger(len(snapshot.nodes), len(self.classes), parts)
+        self._ties: Ties | None = None
+        if self._kinds is not None:
+            self._ties = Ties(snapshot, profile, self.classes, self.ledger) or None
         self._states: dict[int, ClassState] = {}
         self.verdicts: dict[int, tuple[int, PodVerdict]] = {}
         """By class: how many changes the ledger had seen, and why no further pod of it found a node then."""
@@ -60,7 +69,14 @@ class Trial:
         inside, ledger = self.positions(placement), self.ledger
         part.ledger = Ledger(ledger.capacity.take(inside, axis=1), ledger.used.take(inside, axis=1), ledger.amounts)
         part._states, part.verdicts, part._parts = {}, {}, {}
+        part._tie(self)
         return part
+
+    def _tie(self, whole: Trial) -> None:
+        """Takes over the counts of the world that this is a part of."""
+        if whole._ties is not None:
+            assert self.placement is not None
+            self._ties = whole._ties.within(self.placement.nodes, self.ledger)
 
     def part(self, placement: Placement) -> Trial:
         """The same, kept and brought up to date, with nothing placed in it."""
@@ -76,6 +92,7 @@ class Trial:
             mine = at[inside[at] == nodes]
             part.ledger.follow(mine, self.ledger.used[:, inside[mine]])
             part._followed = len(touched)
+        part._tie(self)
         return part
 
     def adopt(self, part: Trial) -> None:
@@ -136,6 +153,38 @@ class Trial:
         feasible = feasible_nodes(nodes, pod_class, self.profile)
         return self.cut(static_scores(nodes, pod_class, self.profile, feasible))
 
+    def class_of(self, pod: PodRecord) -> int:
+        """The class of a pod, by what this decision can tell of it."""
+        return self.index[pod.cls if self._kinds is None else self._kinds.of(pod)]
+
+    @property
+    def plain(self) -> bool:
+        """Whether pods of one record class are alike in this decision."""
+        return self._kinds is None
+
+    def reason(self, cls: int, row: int) -> Reason:
+        """Why a class is rejected where a counted row is full."""
+        return self._reasons.get((cls, row), self.owners[row])
+
+    @property
+    def ties(self) -> Ties | None:
+        """What depends on pods placed before; None if nothing does."""
+        return self._ties
+
+    def related(self, cls: int) -> bool:
+        """Whether pods placed before bear on where the class may go, or should."""
+        return self._ties is not None and self._ties.concern(cls)
+
+    def depends(self, cls: int) -> bool:
+        """Whether pods placed before may open or close nodes to the class, beyond what is counted on a node."""
+        return self._ties is not None and self._ties.filter(cls)
+
+    def fits(self, cls: int, node: int) -> bool:
+        """Whether one more pod of the class may go to a node now."""
+        if self.state(cls).slots[node] <= 0:
+            return False
+        return self._ties is None or bool(self._ties.passes(cls)[node])
+
     def state(self, cls: int) -> ClassState:
         """The columns of a class; its slots are up to date."""
         state = self._known(cls)
@@ -144,7 +193,8 @@ class Trial:
 
     def scores(self, cls: int) -> np.ndarray:
         """int64[N]: what each node is worth to the next pod of the class, -1 where none fits. Not to be changed."""
-        return self._known(cls).scores()
+        scores = self._known(cls).scores()
+        return scores if self._ties is None or not self._ties.concern(cls) else self._ties.ranked(cls, scores)
 
     def _known(self, cls: int) -> ClassState:
         state = self._states.get(cls)
@@ -161,6 +211,16 @@ def _resource_rows(axis: ResourceAxis, parts: Sequence[Rows]) -> Mapping[str, in
             return {name: start + i for i, name in enumerate(part.details)}
         start += len(part.details)
     return {}
+
+
+def _own_reasons(parts: Sequence[Rows]) -> Mapping[tuple[int, int], Reason]:
+    """(class, row of the ledger) -> its own reason."""
+    reasons: dict[tuple[int, int], Reason] = {}
+    start = 0
+    for part in parts:
+        reasons.update(((cls, start + row), reason) for (cls, row), reason in part.reasons.items())
+        start += len(part.details)
+    return reasons
 
 
 def _ledger(nodes: int, classes: int, parts: Sequence[Rows]) -> Ledger:

@@ -24,6 +24,7 @@ class Cure(Enum):
     MEMBER_CHANGED = "a member pod came, went or changed"
     GROUP_CHANGED = "the group appeared, or its minimum was lowered"
     NOMINATION_DROPPED = "a nomination that held room is gone"
+    NEIGHBOURS_CHANGED = "a pod that affinity or spread is about came, went or was relabelled"
 
 
 class Reason(IntEnum):
@@ -42,6 +43,12 @@ class Reason(IntEnum):
     NOMINATED_AWAY = 6
     # Room that would do for one pod, taken by other members of the same group.
     TAKEN_BY_MEMBERS = 7
+    # Rules about other pods, those of the same group that are placed already included.
+    TOPOLOGY_SPREAD = 8
+    POD_AFFINITY = 9
+    POD_ANTI_AFFINITY = 10
+    # Another pod there has an anti-affinity term that means this one.
+    EXISTING_ANTI_AFFINITY = 11
 
     GATED = 64
     MEMBERS_MISSING = 65
@@ -74,6 +81,7 @@ class Reason(IntEnum):
 
 
 _ROOM = frozenset({Cure.NODE_ADDED, Cure.NODE_GREW, Cure.ROOM_FREED, Cure.NOMINATION_DROPPED})
+_NEIGHBOURS = frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.NEIGHBOURS_CHANGED})
 _MEMBERS = frozenset({Cure.MEMBER_CHANGED, Cure.GROUP_CHANGED})
 _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.NONE: frozenset(),
@@ -84,6 +92,10 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.INSUFFICIENT: _ROOM,
     Reason.NOMINATED_AWAY: _ROOM,
     Reason.TAKEN_BY_MEMBERS: _ROOM,
+    Reason.TOPOLOGY_SPREAD: _NEIGHBOURS | {Cure.NODE_UNTAINTED},
+    Reason.POD_AFFINITY: _NEIGHBOURS,
+    Reason.POD_ANTI_AFFINITY: _NEIGHBOURS,
+    Reason.EXISTING_ANTI_AFFINITY: _NEIGHBOURS,
     Reason.GATED: frozenset({Cure.MEMBER_CHANGED}),
     Reason.MEMBERS_MISSING: _MEMBERS,
     Reason.GROUP_MISSING: frozenset({Cure.GROUP_CHANGED}),

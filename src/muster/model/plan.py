@@ -46,6 +46,8 @@ class Plan:
     revision: int
     steps: tuple[Step, ...] = ()
     generations: Mapping[str, int] | None = None
+    neighbours: int | None = None
+    """The version of the snapshot's neighbours, where the plan relies on pods of other nodes too."""
 
     @property
     def binds(self) -> tuple[Bind, ...]:

@@ -64,6 +64,10 @@ _NODE_REASONS: Mapping[Reason, Callable[[str], str]] = {
     Reason.HOST_PORTS: lambda _: "node(s) didn't have free ports for the requested pod ports",
     Reason.INSUFFICIENT: lambda detail: "Too many pods" if detail == "pods" else f"Insufficient {detail}",
     Reason.NOMINATED_AWAY: lambda _: "node(s) had their room held for a nominated pod",
+    Reason.TOPOLOGY_SPREAD: lambda _: "node(s) didn't match pod topology spread constraints",
+    Reason.POD_AFFINITY: lambda _: "node(s) didn't match pod affinity rules",
+    Reason.POD_ANTI_AFFINITY: lambda _: "node(s) didn't match pod anti-affinity rules",
+    Reason.EXISTING_ANTI_AFFINITY: lambda _: "node(s) didn't satisfy existing pods anti-affinity rules",
     Reason.TAKEN_BY_MEMBERS: lambda _: "node(s) had their room taken by other members of the group",
 }
 

@@ -10,10 +10,12 @@ from muster.plugins.balanced import Balanced
 from muster.plugins.image_locality import ImageLocality
 from muster.plugins.node_selection import NodeSelection, NodeUnschedulable
 from muster.plugins.pack import Pack
+from muster.plugins.pod_affinity import PodAffinity
 from muster.plugins.ports import Ports
 from muster.plugins.resources_fit import ResourcesFit
 from muster.plugins.spread import Spread
 from muster.plugins.taints import Taints
+from muster.plugins.topology_spread import TopologySpread
 
 BUILT_IN: Mapping[str, Callable[[], Plugin]] = {
     "node_unschedulable": NodeUnschedulable,
@@ -21,6 +23,8 @@ BUILT_IN: Mapping[str, Callable[[], Plugin]] = {
     "node_selection": NodeSelection,
     "ports": Ports,
     "resources_fit": ResourcesFit,
+    "topology_spread": TopologySpread,
+    "pod_affinity": PodAffinity,
     "pack": Pack,
     "spread": Spread,
     "balanced": Balanced,
@@ -31,6 +35,8 @@ BUILT_IN: Mapping[str, Callable[[], Plugin]] = {
 DEFAULT_WEIGHTS: Mapping[str, int] = {
     "taints": 3,
     "node_selection": 2,
+    "topology_spread": 2,
+    "pod_affinity": 2,
     "pack": 1,
     "spread": 1,
     "balanced": 1,

@@ -9,12 +9,10 @@ import numpy as np
 
 from muster.engine.extension import BEST, Relaxation, View
 from muster.model.diagnosis import Reason
+from muster.model.matching import CORDON, HARD, tolerates_all, untolerated
 from muster.model.records import PodClass, Taint
 
-HARD = ("NoSchedule", "NoExecute")
 SOFT = ("PreferNoSchedule",)
-CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-"""Follows the node's `unschedulable` field; whoever uncordons the node removes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +27,7 @@ class Taints:
         return pod_class.tolerations
 
     def filter(self, pod_class: PodClass, view: View) -> np.ndarray:
-        sets, codes = view.nodes.taint_sets()
-        passes: np.ndarray = np.array([not untolerated(pod_class, taints, HARD) for taints in sets], dtype=bool)[codes]
-        return passes
+        return tolerates_all(view.nodes, pod_class)
 
     def details(self, pod_class: PodClass, view: View) -> Iterable[tuple[str, np.ndarray]]:
         """By the first untolerated taint of each node."""
@@ -65,15 +61,6 @@ class Taints:
         highest = int(counts[view.feasible].max(initial=0))
         score: np.ndarray = np.clip(BEST - counts * BEST // max(highest, 1), 0, BEST)
         return score
-
-
-def untolerated(pod_class: PodClass, taints: tuple[Taint, ...], effects: tuple[str, ...]) -> list[Taint]:
-    """The taints with one of these effects that no toleration of the class covers."""
-    return [
-        taint
-        for taint in taints
-        if taint.effect in effects and not any(toleration.tolerates(taint) for toleration in pod_class.tolerations)
-    ]
 
 
 def describe(taint: Taint) -> str:

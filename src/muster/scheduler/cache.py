@@ -7,7 +7,7 @@ and not seen bound yet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muster.model.keys import Key
@@ -329,4 +329,5 @@ class Cache:
         ):
             return None
         group = Key(record.key.namespace, record.group) if record.group else None
-        return Nomination(record.key, record.uid, record.nominated_node, record.cls, record.priority, group)
+        cls = record.cls if record.cls.demands is None else replace(record.cls, demands=None)
+        return Nomination(record.key, record.uid, record.nominated_node, cls, record.priority, group)

@@ -108,9 +108,12 @@ class Commit:
 
     def changed_nodes(self, plans: Sequence[Plan]) -> frozenset[str]:
         """Nodes that these plans rely on and that are not as they were. To be asked before any of them is taken."""
-        generation = self.cache.rooms.generation
+        generation, version = self.cache.rooms.generation, self.cache.neighbours.version
         return frozenset(
-            node for plan in plans for node, at in (plan.generations or {}).items() if generation(node) != at
+            node
+            for plan in plans
+            for node, at in (plan.generations or {}).items()
+            if generation(node) != at or plan.neighbours not in (None, version)
         )
 
     def holds(self, head: QueueEntry, plan: Plan, changed: frozenset[str]) -> bool:
@@ -123,8 +126,8 @@ class Commit:
             return False
         if changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
             return True
-        classes = {record.uid: record.cls for record in head.pods}
-        placements = [(classes[step.uid], step.node) for step in plan.binds]
+        pods = {record.uid: record for record in head.pods}
+        placements = [(pods[step.uid], step.node) for step in plan.binds]
         return still_fits(self.cache.snapshot(), self._profile, placements)
 
     def _bound_by(self, head: QueueEntry, plan: Plan) -> Iterator[PodRecord]:
@@ -269,7 +272,7 @@ class Commit:
         """Asks the filters with the pod off the node; if they agree it is back there afterwards."""
         record, touched = self.cache.pods[binding.record.key], dict(self.cache.rooms.touched)
         self.cache.forget(record)
-        fits = still_fits(self.cache.snapshot(), self._profile, [(record.cls, binding.node)])
+        fits = still_fits(self.cache.snapshot(), self._profile, [(record, binding.node)])
         if fits:
             self.cache.assume(record, binding.node)
             self.cache.rooms.touched = touched

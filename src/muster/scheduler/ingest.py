@@ -31,8 +31,6 @@ _MOST_LABELS = 50_000
 _LONG = 10
 """No completion index has so many digits."""
 _ENDED = {"Succeeded": Phase.SUCCEEDED, "Failed": Phase.FAILED}
-_AFFINITIES = ("podAffinity", "podAntiAffinity")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Malformed(Exception):
@@ -205,12 +203,6 @@ def _rank(meta: Raw) -> int | None:
 def _unsupported(spec: Raw) -> tuple[str, ...]:
     """Hard demands that no filter looks at yet; soft ones (preferences) are left out of account instead."""
     demands = []
-    affinity = spec.get("affinity")
-    if affinity and any((affinity.get(kind) or _NOTHING).get(_REQUIRED) for kind in _AFFINITIES):
-        demands.append("inter-pod affinity")
-    constraints = spec.get("topologySpreadConstraints")
-    if constraints and any(c.get("whenUnsatisfiable") != "ScheduleAnyway" for c in constraints):
-        demands.append("topology spread constraints")
     if spec.get("resourceClaims"):
         demands.append("resource claims")
     volumes = spec.get("volumes")

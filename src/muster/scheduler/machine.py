@@ -11,6 +11,7 @@ from muster.engine.profile import Profile
 from muster.engine.work import Work
 from muster.model.decision import Decision
 from muster.model.diagnosis import Diagnosis, Verdict
+from muster.model.neighbours import Holding, Selection
 from muster.model.plan import Nominate, Plan
 from muster.model.records import EntryKey, QueueEntry
 from muster.scheduler import diagnoses, holds
@@ -70,6 +71,7 @@ class Scheduler:
         self._timers: dict[str, Instant | None] = {}
         self._ticket = 0
         self._deciding: list[tuple[Entry, QueueEntry]] | None = None
+        self._moved_meanwhile: set[Selection | Holding] = set()
         self._meanwhile: dict[str, Touch] = {}
         """Nodes that got better while a decision was under way."""
 
@@ -117,6 +119,11 @@ class Scheduler:
             self.paused = isinstance(event, Pause)
 
     def _wake(self, now: Instant) -> None:
+        moved = self.cache.neighbours.take_moved()
+        if moved:
+            self.queue.wake_neighbours(moved, now)
+            if self._deciding is not None:
+                self._moved_meanwhile |= moved
         touched = self.cache.take_touched()
         if touched:
             self.queue.wake(touched, now)
@@ -177,6 +184,8 @@ class Scheduler:
                     yield from self._fail(entry, head, diagnosis, now, retry=True)
         else:
             yield from self._commit_all(heads, event.decision, now)
+        self.queue.wake_neighbours(self._moved_meanwhile, now)
+        self._moved_meanwhile = set()
         self.queue.wake(self._meanwhile, now)
         self._meanwhile = {}
         for entry, _ in heads:

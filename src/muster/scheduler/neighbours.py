@@ -6,7 +6,7 @@ there is, and then change by change; a term of a running pod as long as such a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -83,8 +83,7 @@ class Neighbourhood:
 
     def __init__(self) -> None:
         self.version = 0
-        self.moved = False
-        """Whether something changed that can help a waiting pod, since it was last set to False."""
+        self._moved: set[Selection | Holding] = set()
         self.spaces: dict[str, Mapping[str, str]] = {}
         self._asked: set[PodDemands] = set()
         self._matching: dict[Selection, Tally] = {}
@@ -153,14 +152,19 @@ class Neighbourhood:
                 continue
             for selection in self._meant(tenant):
                 self._add(selection, tenant, count)
-                self._changed()
+                self._changed(selection)
             for holding in tenant.demands.holdings() if tenant.demands else ():
                 self._hold(holding, tenant.node, count)
-                self._changed()
+                self._changed(holding)
 
-    def _changed(self) -> None:
+    def _changed(self, what: Selection | Holding) -> None:
         self.version += 1
-        self.moved = True
+        self._moved.add(what)
+
+    def take_moved(self) -> Set[Selection | Holding]:
+        """What is counted otherwise than when this was asked last."""
+        moved, self._moved = self._moved, set()
+        return moved
 
     def _meant(self, tenant: Tenant) -> tuple[Selection, ...]:
         if not self._matching:
@@ -190,7 +194,8 @@ class Neighbourhood:
         selections, self._index = tuple(self._matching), SelectionIndex()
         if selections:
             self._count(selections, tenants)
-        self._changed()
+        self.version += 1
+        self._moved.update(selections, self._holding)
 
     def columns(self, nodes: NodeColumns) -> Neighbours:
         """All counts for these node columns."""

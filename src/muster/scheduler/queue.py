@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 
 from muster.api.instant import MINUTE, Instant
 from muster.engine.profile import Profile
-from muster.model.diagnosis import Diagnosis, Verdict
+from muster.model.diagnosis import Cure, Diagnosis, Verdict
 from muster.model.keys import Key
+from muster.model.neighbours import Holding, Selection
 from muster.model.records import EntryKey, EntryKind, Phase, PodClass, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, Within, backoff, due_item
@@ -164,6 +165,12 @@ class Queue:
         for entry in self._waiting.cured(touched):
             self._wake(entry, 0 if self._is_broken(entry) else now)
 
+    def wake_neighbours(self, moved: Set[Selection | Holding], now: Instant) -> None:
+        """Wakes what waits for pods to come or go that are now counted otherwise."""
+        if moved:
+            for entry in self._waiting.cured_by_neighbours(moved):
+                self._wake(entry, 0 if self._is_broken(entry) else now)
+
     def _pass_on(self, entry: Entry) -> None:
         """Somebody woken on behalf of its class did not fail: the next in line has a try."""
         cls, entry.runner_of = entry.runner_of, None
@@ -297,7 +304,7 @@ class Queue:
         entry.attempts += 1
         entry.rejected = 0
         entry.ready_at = now + backoff(entry.attempts)
-        if entry.runner_of is not head.pods[0].cls:
+        if entry.runner_of is not head.pods[0].cls or self._says_nothing_of_the_next(entry, diagnosis):
             self._pass_on(entry)
         if retry:
             entry.diagnosis = diagnosis
@@ -305,9 +312,16 @@ class Queue:
         else:
             entry.runner_of = None
             classes = {record.cls for record in head.pods}
-            counted = diagnosis.proven and len(classes) == 1
+            counted = diagnosis.proven and len(classes) == 1 and Cure.NEIGHBOURS_CHANGED not in diagnosis.wakes_on
             self._wait(entry, diagnosis, classes, now, max(1, head.needed - diagnosis.placed) if counted else 1)
         self._place(entry, now, entry.news)
+
+    def _says_nothing_of_the_next(self, entry: Entry, diagnosis: Diagnosis) -> bool:
+        """Whether it failed for its neighbours, and the next in line of its class has other labels."""
+        if entry.runner_of is None or Cure.NEIGHBOURS_CHANGED not in diagnosis.wakes_on:
+            return False
+        following = self._waiting.peek(entry.runner_of)
+        return following is not None and self.cache.pods[following.key].labels != self.cache.pods[entry.key.key].labels
 
     def _is_broken(self, entry: Entry) -> bool:
         key = entry.key

@@ -7,13 +7,14 @@ at per touched node, and nothing else. A group of one class also counts the slot
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from muster.engine.feasibility import feasible_nodes
 from muster.engine.profile import Profile
-from muster.model.diagnosis import Cure, Diagnosis
+from muster.model.diagnosis import Cure, Diagnosis, Reason
+from muster.model.neighbours import Holding, Selection
 from muster.model.records import EntryKey, EntryKind, NodeRecord, PodClass
 from muster.model.resources import ResourceAxis
 from muster.model.snapshot import NodeColumns
@@ -66,6 +67,8 @@ class Waiting:
         self._rooms = rooms
         self._profile = profile
         self._lines: dict[PodClass, Line] = {}
+        self._neighbourly: dict[EntryKey, tuple[Entry, bool]] = {}
+        """Entries that other pods stand in the way of or are missed by; whether the terms of those keep them out."""
         self._anchored: dict[str, dict[EntryKey, Entry]] = {}
         """Entries by the nodes of members that tie them to a domain."""
 
@@ -76,6 +79,8 @@ class Waiting:
         entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM) or entry.within is not None
         entry.lacks = lacks
         entry.classes = frozenset(classes)
+        if Cure.NEIGHBOURS_CHANGED in cures:
+            self._neighbourly[entry.key] = (entry, Reason.EXISTING_ANTI_AFFINITY in _reasons(diagnosis))
         for node in entry.within.anchors if entry.within else ():
             self._anchored.setdefault(node, {})[entry.key] = entry
         for cls in entry.classes:
@@ -102,9 +107,41 @@ class Waiting:
             if not anchored:
                 del self._anchored[node]
         entry.classes = frozenset()
+        self._neighbourly.pop(entry.key, None)
+
+    def cured_by_neighbours(self, moved: Set[Selection | Holding]) -> Iterator[Entry]:
+        """Takes out and yields what may be placeable now that these pods have come or gone; of alike pods the first."""
+        repelling = any(isinstance(what, Holding) and what.weight is None for what in moved)
+
+        def concerns(entry: Entry, kept_out: bool) -> bool:
+            demands = [cls.demands for cls in entry.classes if cls.demands is not None]
+            return (kept_out and repelling) or any(not moved.isdisjoint(asked.selections()) for asked in demands)
+
+        yield from self._cured_together([entry for entry, out in self._neighbourly.values() if concerns(entry, out)])
+
+    def _cured_together(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """These groups, and of these single pods the first of each class."""
+        lines: dict[PodClass, None] = {}
+        for entry in entries:
+            if entry.key.kind is EntryKind.POD:
+                lines.update(dict.fromkeys(entry.classes))
+            else:
+                self.remove(entry)
+                yield entry
+        for cls in lines:
+            yield from self.next_of(cls)
+
+    def peek(self, cls: PodClass) -> EntryKey | None:
+        """The single pod of the class that is next in line."""
+        line = self._lines.get(cls)
+        first = None if line is None else line.first()
+        return None if first is None else first.key
 
     def cured(self, touched: Mapping[str, Touch]) -> Iterator[Entry]:
         """Takes out and yields what may be placeable now that these nodes have got better."""
+        if self._neighbourly and any(touch.changed for touch in touched.values()):
+            # Domains may have come, gone, or got other nodes.
+            yield from self._cured_together([entry for entry, _ in self._neighbourly.values()])
         for node, touch in touched.items():
             record = self._rooms.records.get(node)
             if touch.changed and node in self._anchored:
@@ -211,3 +248,8 @@ def _slots(rows: Iterable[tuple[int, int]], free: Sequence[int]) -> int:
     """How many pods that take `rows` fit into what is free; rows that were not known then have nothing free."""
     known = len(free)
     return min((free[row] // amount if row < known else 0) for row, amount in rows)
+
+
+def _reasons(diagnosis: Diagnosis) -> set[Reason]:
+    verdicts = (diagnosis.rejections, *(verdict.rejections for verdict in set(diagnosis.pods.values())))
+    return {rejection.reason for rejections in verdicts for rejection in rejections}

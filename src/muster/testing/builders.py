@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from muster.model.keys import Key
+from muster.model.neighbours import Holding, Neighbours
 from muster.model.records import (
     Amounts,
     EntryKey,
@@ -98,6 +99,7 @@ def pod(
     scheduler_name: str = DEFAULT_SCHEDULER,
     gates: Sequence[str] = (),
     nominated: str | None = None,
+    labels: Mapping[str, str] | None = None,
     **class_fields: Any,
 ) -> PodRecord:
     """A pending pod, or a running one where `node` is given. `class_fields` are those of `pod_class`."""
@@ -116,6 +118,7 @@ def pod(
         gates=tuple(gates),
         nominated_node=nominated,
         started=created if node else 0,
+        labels=tuple(sorted((labels or {}).items())),
     )
 
 
@@ -217,8 +220,13 @@ def snapshot(
     known: Iterable[str] = (),
     levels: Sequence[str] = (),
     revision: int = 1,
+    pending: Iterable[PodRecord] = (),
+    spaces: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Snapshot:
-    """The cluster of these nodes with these bound pods on them. `known`: further resource names for the axis."""
+    """The cluster of these nodes with these bound pods on them. `known`: further resource names for the axis.
+
+    `pending`: pods whose demands the bound ones are counted for; `spaces`: the labels of namespaces.
+    """
     nodes, bound = tuple(nodes), tuple(bound)
     names = {name for record in nodes for name, _ in record.allocatable}
     names |= {name for record in bound for name, _ in record.usage}
@@ -243,7 +251,30 @@ def snapshot(
         ports=ports,
         nominations=tuple(nominations),
         groups={record.key: record for record in groups},
+        neighbours=_neighbours(columns, bound, pending, spaces or {}),
     )
+
+
+def _neighbours(
+    columns: NodeColumns,
+    bound: Sequence[PodRecord],
+    pending: Iterable[PodRecord],
+    spaces: Mapping[str, Mapping[str, str]],
+) -> Neighbours:
+    """Counted pod by pod."""
+    zeros = np.zeros(len(columns), dtype=np.int64)
+    asked = {selection for pod in pending if pod.cls.demands for selection in pod.cls.demands.selections()}
+    matching, leaving = ({selection: zeros.copy() for selection in asked} for _ in range(2))
+    holding: dict[Holding, np.ndarray] = {}
+    for pod in bound:
+        at, labels = columns.index[pod.node or ""], dict(pod.labels)
+        for selection in asked:
+            if all(selector.selects(pod.key.namespace, labels, spaces) for selector in selection):
+                matching[selection][at] += 1
+                leaving[selection][at] += pod.terminating
+        for held in pod.cls.demands.holdings() if pod.cls.demands else ():
+            holding.setdefault(held, zeros.copy())[at] += 1
+    return Neighbours(1, matching, leaving, holding, spaces)
 
 
 def node_manifest(

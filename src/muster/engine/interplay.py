@@ -1,0 +1,225 @@
+"""Groups whose members open or close nodes to each other: an assignment, and an order in which each may be placed.
+
+First in a few orders, each pod where it scores best; then depth-first over (class, kind of node), completely within the
+budget. Two nodes are of one kind if they have the same room, admit the same classes, and the domains they are in look
+alike all the way down; states that differ only in which of alike nodes is used are looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine.assignment import best_node
+from muster.engine.holds import nominated_nodes
+from muster.engine.ledger import Assignment
+from muster.engine.members import Members
+from muster.engine.problem import most_placeable, problem_of
+from muster.engine.search import Outcome
+from muster.engine.symmetry import Symmetry
+from muster.engine.trial import Trial
+
+IMPROVING_SHARE = 8
+"""A group that has its minimum spends one in so many expansions on placing more."""
+
+
+class Together(NamedTuple):
+    """What is on the ledger for the group now, by class. Not enough and proven: there is no placement."""
+
+    counts: tuple[int, ...]
+    proven: bool
+    work: int = 0
+
+
+def place_dependent(trial: Trial, members: Sequence[Members], needed: int, expansions: int) -> Together:
+    """Places the group; without the minimum, the most that was found to fit together."""
+    start = trial.ledger.checkpoint()
+    wanted = sum(len(some) for some in members)
+    best: tuple[int, ...] = (0,) * len(members)
+    kept: list[Assignment] = []
+    for order, in_turn in _orders(trial, members):
+        counts = _greedy(trial, members, order, [0] * len(members), in_turn=in_turn)
+        if sum(counts) == wanted:
+            return Together(counts, True)
+        if sum(counts) > sum(best):
+            best, kept = counts, list(trial.ledger.since(start))
+        trial.ledger.rollback(start)
+    proven, work = True, 0
+    bound = most_placeable(problem_of(trial, members)) if len(members) > 1 else wanted
+    while sum(best) < bound:
+        reached = sum(best) >= needed
+        if not reached and needed > bound:
+            break
+        target = sum(best) + 1 if reached else needed
+        limit = (expansions // IMPROVING_SHARE if reached else expansions) - work
+        if limit <= 0:
+            break
+        descent = _Descent(trial, members, target, limit)
+        outcome = descent.run()
+        work += descent.spent
+        if outcome is not Outcome.FOUND:
+            proven = reached or outcome is Outcome.IMPOSSIBLE
+            break
+        best = _greedy(trial, members, range(len(members)), descent.counts, in_turn=False)
+        kept = list(trial.ledger.since(start))
+        trial.ledger.rollback(start)
+    trial.ledger.replay(kept)
+    return Together(best, proven, work)
+
+
+def _orders(trial: Trial, members: Sequence[Members]) -> Iterator[tuple[Sequence[int], bool]]:
+    """(classes in order, whether they take turns), the most promising first."""
+    every = range(len(members))
+    if len(members) == 1:
+        yield every, False
+        return
+    ties = trial.ties
+    assert ties is not None
+
+    def scarcity(i: int) -> tuple[int, int]:
+        state, size = trial.state(members[i].cls), len(members[i])
+        slots = np.minimum(state.slots * ties.passes(members[i].cls), size)
+        return int(slots.sum()) * 100 // size, i
+
+    scarcest = sorted(every, key=scarcity)
+    free_first = sorted(every, key=lambda i: (ties.open_up([members[i].cls]), scarcity(i)))
+    for order in dict.fromkeys((tuple(scarcest), tuple(free_first), tuple(every), tuple(reversed(every)))):
+        yield order, False
+    yield scarcest, True
+    yield every, True
+
+
+def _greedy(
+    trial: Trial, members: Sequence[Members], order: Sequence[int], done: list[int], *, in_turn: bool
+) -> tuple[int, ...]:
+    """Pod after pod where it scores best, nominated ones where they are nominated to; round after round."""
+    counts = list(done)
+    if not any(counts):
+        for i in order:
+            for wish in nominated_nodes(trial, members[i].pods):
+                if trial.fits(members[i].cls, wish):
+                    trial.ledger.place(members[i].cls, wish)
+                    counts[i] += 1
+    moved = True
+    while moved:
+        moved = False
+        for i in order:
+            while counts[i] < len(members[i]) and (node := best_node(trial, members[i].cls)) is not None:
+                trial.ledger.place(members[i].cls, node)
+                counts[i] += 1
+                moved = True
+                if in_turn:
+                    break
+    return tuple(counts)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A state on the way down: where the ledger was before the step to it, that step, and the steps from it."""
+
+    start: int
+    step: tuple[int, int] | None
+    key: bytes
+    children: list[tuple[int, int]]
+    """(member class, node), or node -1: one of the class is left out. The best last."""
+
+
+class _Descent:
+    """Looks for a placement of `target` members. If found it is on the ledger."""
+
+    def __init__(self, trial: Trial, members: Sequence[Members], target: int, limit: int) -> None:
+        self._trial, self._members, self._limit = trial, members, limit
+        self._target = target
+        self._drop = sum(len(some) for some in members) - target
+        self._left = [len(some) for some in members]
+        self.counts = [0] * len(members)
+        self.spent = 0
+        ties = trial.ties
+        assert ties is not None
+        self._ties = ties
+        self._in_any_order = not ties.open_up(some.cls for some in members)
+        self._symmetry = Symmetry(trial, [some.cls for some in members])
+        self._dead: set[bytes] = set()
+
+    def run(self) -> Outcome:
+        start = self._trial.ledger.checkpoint()
+        stack = [self._frame(start, None)]
+        while stack:
+            frame = stack[-1]
+            if not frame.children:
+                self._dead.add(frame.key)
+                stack.pop()
+                self._undo(frame.start, frame.step)
+                continue
+            step = frame.children.pop()
+            before = self._trial.ledger.checkpoint()
+            self._do(step)
+            if sum(self.counts) >= self._target:
+                return Outcome.FOUND
+            if self.spent >= self._limit:
+                self._trial.ledger.rollback(start)
+                return Outcome.STOPPED
+            child = self._frame(before, step)
+            if child.key in self._dead or not child.children:
+                self._dead.add(child.key)
+                self._undo(before, step)
+            else:
+                stack.append(child)
+        return Outcome.IMPOSSIBLE
+
+    def _do(self, step: tuple[int, int]) -> None:
+        i, node = step
+        self._left[i] -= 1
+        if node < 0:
+            self._drop -= 1
+        else:
+            self._trial.ledger.place(self._members[i].cls, node)
+            self.counts[i] += 1
+
+    def _undo(self, start: int, step: tuple[int, int] | None) -> None:
+        if step is None:
+            return
+        self._trial.ledger.rollback(start)
+        self._left[step[0]] += 1
+        if step[1] < 0:
+            self._drop += 1
+        else:
+            self.counts[step[0]] -= 1
+
+    def _frame(self, start: int, step: tuple[int, int] | None) -> _Frame:
+        colours = self._symmetry.colours(self._left)
+        self.spent += 1 + self._symmetry.cost
+        key = np.sort(colours).tobytes() + bytes(str((self._left, self._drop)), "ascii")
+        if key in self._dead:
+            return _Frame(start, step, key, [])
+        return _Frame(start, step, key, self._children(colours))
+
+    def _children(self, colours: np.ndarray) -> list[tuple[int, int]]:
+        waiting = [i for i, left in enumerate(self._left) if left]
+        slots = [self._trial.state(self._members[i].cls).slots for i in waiting]
+        most = [int(np.minimum(column, self._left[i]).sum()) for i, column in zip(waiting, slots, strict=True)]
+        lost = sum(max(self._left[i] - number, 0) for i, number in zip(waiting, most, strict=True))
+        if lost > self._drop:
+            return []
+        ways = [
+            (i, self._representatives(self._members[i].cls, column, colours))
+            for i, column in zip(waiting, slots, strict=True)
+        ]
+        if self._in_any_order:
+            # What closes is closed for good: whoever has the fewest ways is placed, or left out, now.
+            i, nodes = min(ways, key=lambda way: (len(way[1]), way[0]))
+            return [*([(i, -1)] if self._drop else []), *((i, node) for node in nodes)]
+        return [(i, node) for i, nodes in sorted(ways, key=lambda way: -len(way[1])) for node in nodes]
+
+    def _representatives(self, cls: int, slots: np.ndarray, colours: np.ndarray) -> list[int]:
+        """One node of each kind that takes a pod of the class now, the best last."""
+        nodes = np.flatnonzero((slots > 0) & self._ties.passes(cls))
+        if not len(nodes):
+            return []
+        _, first = np.unique(colours[nodes], return_index=True)
+        chosen = nodes[first]
+        order: list[int] = chosen[np.argsort(self._trial.scores(cls)[chosen], kind="stable")].tolist()
+        return order
