@@ -7,6 +7,7 @@ the caller goes on without it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,29 +89,49 @@ def _least_broken(trial: Trial, cls: int, domains: Domains, alike: np.ndarray) -
 def placements_for(trial: Trial, members: Sequence[Members], levels: Sequence[str]) -> Iterator[Placement]:
     """Parts of this world where unlike pods may all fit together by their sums, the smallest and tightest first."""
     if levels and not any(trial.classes[some.cls].preferred for some in members):
-        yield from _narrower(trial, members, levels, trial.placement)
+        yield from _narrower(trial, _Room.of(trial, members), levels, trial.placement)
 
 
-def _narrower(
-    trial: Trial, members: Sequence[Members], levels: Sequence[str], narrow: Placement | None
-) -> Iterator[Placement]:
+class _Room(NamedTuple):
+    """What unlike members ask for, and what there is, node by node."""
+
+    sizes: np.ndarray
+    """int64[C, 1]: members of each class"""
+    slots: np.ndarray
+    """int64[C, N]: of them, how many fit on a node"""
+    asked: np.ndarray
+    """int64[R, 1]: by all members, of each row that any asks for"""
+    free: np.ndarray
+    """int64[R, N]: on nodes that a member can use"""
+
+    @classmethod
+    def of(cls, trial: Trial, members: Sequence[Members]) -> _Room:
+        ledger = trial.ledger
+        sizes = np.array([len(some) for some in members], dtype=np.int64)
+        slots = np.stack([np.minimum(trial.state(some.cls).slots, len(some)) for some in members])
+        asked = sizes @ ledger.amounts[[some.cls for some in members]]
+        rows = np.flatnonzero(asked)
+        free = np.maximum(ledger.capacity[rows] - ledger.used[rows], 0) * slots.any(axis=0)
+        return cls(sizes[:, None], slots, asked[rows, None], free)
+
+
+def _narrower(trial: Trial, room: _Room, levels: Sequence[str], narrow: Placement | None) -> Iterator[Placement]:
     domains = domains_of(trial.snapshot.nodes, levels[0], narrow)
     if not len(domains):
         return
-    slots = np.stack([np.minimum(trial.state(some.cls).slots, len(some)) for some in members])
-    sums = domains.sums(trial.inside(slots, narrow))
-    sizes = np.array([len(some) for some in members])[:, None]
-    shares = (sums * 1000 // sizes).sum(axis=0)
-    fits = np.flatnonzero((sums >= sizes).all(axis=0))
+    sums = domains.sums(trial.inside(room.slots, narrow))
+    enough = (domains.sums(trial.inside(room.free, narrow)) >= room.asked).all(axis=0)
+    shares = (sums * 1000 // room.sizes).sum(axis=0)
+    fits = np.flatnonzero((sums >= room.sizes).all(axis=0) & enough)
     for d in fits[np.argsort(shares[fits], kind="stable")][:_TRIES].tolist():
         if len(levels) > 1:
-            yield from _narrower(trial, members, levels[1:], domains[d])
+            yield from _narrower(trial, room, levels[1:], domains[d])
         yield domains[d]
     if not len(fits):
         order = np.argsort(-shares, kind="stable")
-        enough = (sums[:, order].cumsum(axis=1) >= sizes).all(axis=0)
-        if enough.any():
-            yield _joined(domains, order[: int(enough.argmax()) + 1])
+        together = (sums[:, order].cumsum(axis=1) >= room.sizes).all(axis=0)
+        if together.any():
+            yield _joined(domains, order[: int(together.argmax()) + 1])
 
 
 def _joined(domains: Domains, some: np.ndarray) -> Placement:
@@ -118,4 +139,4 @@ def _joined(domains: Domains, some: np.ndarray) -> Placement:
     inside = np.flatnonzero(np.isin(domains.codes, some))
     nodes = inside if domains.parent is None else domains.parent.nodes[inside]
     values = ",".join(sorted(domains.values[d] for d in some.tolist()))
-    return Placement(domains.key, values, domains.parent, inside, nodes)
+    return Placement(domains.key, values, domains.parent, inside, nodes, kept=False)

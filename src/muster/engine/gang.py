@@ -80,7 +80,7 @@ def _together(trial: Trial, members: Sequence[Members], wanted: int, levels: Seq
     if len(members) == 1:
         return place_alike(trial, members[0].cls, wanted, levels)
     for placement in placements_for(trial, members, levels):
-        part = trial.within(placement)
+        part = trial.part(placement) if placement.kept else trial.within(placement)
         if sum(_by_score(part, members, [0] * len(members))) == wanted:
             trial.adopt(part)
             return True

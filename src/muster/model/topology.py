@@ -50,6 +50,8 @@ class Placement:
     """int64[M], ascending: the nodes as positions within the parent's."""
     nodes: np.ndarray
     """int64[M], ascending: the same as indices into the node columns."""
+    kept: bool = True
+    """Whether there is one instance of it as long as the node columns live."""
 
     @property
     def path(self) -> tuple[tuple[str, str], ...]:
