@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from muster.engine.exact import solve
+from muster.engine.fillings import Pool
 from muster.engine.patterns import Patterns, budget_of, fill
-from muster.engine.problem import Problem, reaches
+from muster.engine.problem import Problem, reaches, shrunk
 from muster.engine.search import Filling, Found, Outcome, Search, prices
 
 SMALL = 28
@@ -15,6 +17,8 @@ SMALL = 28
 _ROWS = 2_048
 _KINDS_COMPARED = 3
 _KINDS_PER_EXPANSION = 256
+_SEARCH_FIRST = 16
+"""The search gets one in so many expansions before linear programs are asked."""
 _ENDGAME = 4
 """An end game may spend one in so many of the expansions that are left."""
 
@@ -28,9 +32,21 @@ def find(problem: Problem, target: int, expansions: int) -> Found:
     search = Search(problem, drop)
     if search.hopeless:
         return Found(Outcome.IMPOSSIBLE, 1)
-    if len(problem.counts) <= 2 * SMALL and search.prepare(expansions // 4):
-        return search.run(expansions)
-    return _Dive(problem, drop, search.spent).run(expansions)
+    few = len(problem.counts) <= 2 * SMALL
+    listed = few and search.prepare(expansions // 4)
+    if listed:
+        found = search.run(search.spent + expansions // _SEARCH_FIRST)
+        if found.outcome is not Outcome.STOPPED:
+            return found
+    known = Pool(*search.largest(), complete=True, cost=0) if listed else None
+    found = solve(problem, target, expansions - search.spent, known, listing=not few)
+    spent = search.spent + found.expansions
+    if found.outcome is not Outcome.STOPPED or spent >= expansions:
+        return Found(found.outcome, spent, found.fillings)
+    if not listed:
+        return _Dive(problem, drop, spent).run(expansions)
+    search.spent = spent
+    return search.run(expansions)
 
 
 class _Dive:
@@ -57,7 +73,7 @@ class _Dive:
         rest = self._problem
         done: list[Filling] = []
         while self._spent < limit:
-            rest, kinds, classes = _shrunk(rest, kinds, classes)
+            rest, kinds, classes = shrunk(rest, kinds, classes)
             self._spent += len(rest.nodes) // _KINDS_PER_EXPANSION
             if int(rest.counts.sum()) <= self._drop:
                 return tuple(done)
@@ -127,17 +143,3 @@ def _after(problem: Problem, filling: Filling) -> Problem:
     kind, counts = filling
     nodes = tuple(some[1:] if k == kind else some for k, some in enumerate(problem.nodes))
     return replace(problem, counts=problem.counts - counts, nodes=nodes)
-
-
-def _shrunk(problem: Problem, kinds: np.ndarray, classes: np.ndarray) -> tuple[Problem, np.ndarray, np.ndarray]:
-    """Without the kinds and classes of which nothing is left; their places in the whole problem likewise."""
-    k = np.flatnonzero([len(some) > 0 for some in problem.nodes])
-    c = np.flatnonzero(problem.counts)
-    shrunk = Problem(
-        problem.amounts[c],
-        problem.counts[c],
-        problem.free[k],
-        problem.allowed[np.ix_(k, c)],
-        tuple(problem.nodes[i] for i in k),
-    )
-    return shrunk, kinds[k], classes[c]

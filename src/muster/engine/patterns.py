@@ -83,10 +83,12 @@ class Patterns:
     """Expansions that making it was worth."""
 
 
-def fill(problem: Problem, kind: int, budget: Budget, forced: int | None = None, most: int = MAX_ROWS) -> Patterns:
+def fill(
+    problem: Problem, kind: int, budget: Budget, forced: int | None = None, most: int = MAX_ROWS, evenly: bool = False
+) -> Patterns:
     """Every way to fill a node of this kind, with the forced class, that wastes no more than the budget has.
 
-    Beyond `most` ways, those that leave the least of the node unused.
+    Beyond `most` ways, those that leave the least of the node unused; `evenly`: every second, third, … of them.
     """
     asked = budget.asked(problem)
     at_most = np.where(budget.kinds[:, kind], problem.free[kind, budget.row], 0)
@@ -109,7 +111,9 @@ def fill(problem: Problem, kind: int, budget: Budget, forced: int | None = None,
         counts, left, taken = counts[keep], left[keep], taken[keep]
         if len(counts) > most:
             complete = False
-            best = np.sort(_fullest(problem, kind, left)[: most // 2])
+            best = np.arange(0, len(counts), -(-len(counts) // most))
+            if not evenly:
+                best = np.sort(_fullest(problem, kind, left)[: most // 2])
             counts, left, taken = counts[best], left[best], taken[best]
     takes = (left[:, None, :] >= problem.amounts[None]).all(axis=2) & problem.allowed[kind]
     cells += takes.size * left.shape[1]

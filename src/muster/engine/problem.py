@@ -53,6 +53,20 @@ def problem_of(trial: Trial, members: Sequence[Members]) -> Problem:
     return Problem(amounts, counts, free[kinds], slots[kinds] > 0, nodes)
 
 
+def shrunk(problem: Problem, kinds: np.ndarray, classes: np.ndarray) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """Without the kinds and classes of which nothing is left; their places in the whole problem likewise."""
+    k = np.flatnonzero([len(some) > 0 for some in problem.nodes])
+    c = np.flatnonzero(problem.counts)
+    shrunk = Problem(
+        problem.amounts[c],
+        problem.counts[c],
+        problem.free[k],
+        problem.allowed[np.ix_(k, c)],
+        tuple(problem.nodes[i] for i in k),
+    )
+    return shrunk, kinds[k], classes[c]
+
+
 def distinct_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(index of the first of each distinct row, int[n] saying which one each row equals); in order of first sight."""
     mixer = np.arange(1, table.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)

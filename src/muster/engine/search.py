@@ -88,6 +88,11 @@ class Search:
         self._takes = np.concatenate([table.takes for table in tables])
         return True
 
+    def largest(self) -> tuple[np.ndarray, np.ndarray]:
+        """(int[P] kind, int[P, C] counts) of the fillings that are part of no other, once they are listed."""
+        rows = np.flatnonzero(~(self._takes & (self._counts < self.problem.counts)).any(axis=1))
+        return self._kind[rows], self._counts[rows]
+
     def run(self, limit: int) -> Found:
         """Restarts with another order of the children and a longer leash, until found, proven or spent."""
         leash, attempt = _FIRST_LEASH, 0
