@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, cast
 
-from muster.engine.extension import Plugin
+from muster.engine.extension import Dependent, Plugin, Score
 from muster.engine.profile import MAX_WEIGHT, PlacementScore, Profile, ProfileError
 from muster.plugins import BUILT_IN, default_profile
 from muster.runtime.documents import DocumentError, read
@@ -125,7 +125,7 @@ def _entry(entry: Any, field: str, known: Mapping[str, Factory]) -> tuple[str, i
 
 
 def _check_scores(plugin: Plugin, field: str, name: str) -> None:
-    if not hasattr(plugin, "score"):
+    if not isinstance(plugin, Score | Dependent):
         raise ProfileError(f'{field}.weight: plugin "{name}" does not score; remove the weight')
 
 
