@@ -168,8 +168,14 @@ def _static(trial: Trial, cls: int) -> list[tuple[Reason, int, str]]:
 
 
 def _tied(trial: Trial, cls: int, open_nodes: np.ndarray) -> Iterator[Rejection]:
-    """Rejections for pods in the domains of nodes that have room; fellow members that are placed count."""
-    for reason, column in trial.ties.rejected(cls) if trial.ties is not None else ():
+    """Rejections of nodes that have room, for the pods in their domains; fellow members that are placed count."""
+    ledger = trial.ledger
+    found = list(trial.ties.rejected(cls)) if trial.ties is not None else []
+    for row in np.flatnonzero(ledger.amounts[cls]).tolist():
+        if trial.owners[row] not in ROOM:
+            full = ledger.capacity[row] - ledger.used[row] < ledger.amounts[cls, row]
+            found.append((trial.reason(cls, row), full))
+    for reason, column in sorted(found, key=lambda told: told[0]):
         count = int(np.count_nonzero(open_nodes & column))
         open_nodes = open_nodes & ~column
         if count:
@@ -213,14 +219,14 @@ def _short(
     owner: Reason | None = None
     found: list[Rejection] = []
     for row in np.flatnonzero(ledger.amounts[cls]).tolist():
+        if trial.owners[row] not in ROOM:
+            continue
         if trial.owners[row] is not owner:
             owner, before = trial.owners[row], blocked.copy()
         short = among & (ledger.capacity[row] - used[row] < ledger.amounts[cls, row])
         short &= ~(before if owner is Reason.INSUFFICIENT else blocked)
         count = int(np.count_nonzero(short))
         if count:
-            own = trial.reason(cls, row)
-            told = reason if reason is not None and owner in ROOM else own
-            found.append(Rejection(told, count, trial.details[row]))
+            found.append(Rejection(reason or owner, count, trial.details[row]))
             blocked |= short
     return blocked, found

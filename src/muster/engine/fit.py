@@ -11,6 +11,9 @@ from muster.engine.trial import Trial
 from muster.model.records import NodeRecord, PodRecord
 from muster.model.snapshot import Snapshot
 
+_FEW = 8
+"""Of so many pods every order is tried."""
+
 
 def in_one_domain(records: Iterable[NodeRecord | None], key: str) -> bool:
     """Whether these nodes all carry the label with one value (statement 36). None is a node that is gone: no matter."""
@@ -42,7 +45,10 @@ def still_fits(snapshot: Snapshot, profile: Profile, placements: Iterable[tuple[
 
 
 def _fit_in_turn(trial: Trial, placements: list[tuple[int, int]]) -> bool:
-    """Whether there is an order for these (class, node): whoever may go next goes, and may open the way for others."""
+    """Whether there is an order for these (class, node), each passing with the earlier ones in place.
+
+    Of many pods not every order is tried; where none is found, the plan is decided anew.
+    """
     left = placements
     while left:
         closed: list[tuple[int, int]] = []
@@ -52,6 +58,22 @@ def _fit_in_turn(trial: Trial, placements: list[tuple[int, int]]) -> bool:
             else:
                 closed.append((cls, node))
         if len(closed) == len(left):
-            return False
+            trial.ledger.rollback(0)
+            return len(placements) <= _FEW and _fit_somehow(trial, tuple(sorted(placements)), set())
         left = closed
     return True
+
+
+def _fit_somehow(trial: Trial, left: tuple[tuple[int, int], ...], dead: set[tuple[tuple[int, int], ...]]) -> bool:
+    if not left or left in dead:
+        return not left
+    dead.add(left)
+    start = trial.ledger.checkpoint()
+    for step in dict.fromkeys(left):
+        if trial.fits(*step):
+            trial.ledger.place(*step)
+            at = left.index(step)
+            if _fit_somehow(trial, left[:at] + left[at + 1 :], dead):
+                return True
+            trial.ledger.rollback(start)
+    return False

@@ -85,7 +85,11 @@ def _adds_up(snapshot: Snapshot, classes: Sequence[PodClass], term: PodTerm) -> 
     """Whether pods of these classes exclude each other by this term node by node, as amounts of a resource do."""
     column = snapshot.nodes.label(term.topology_key)
     alone = len(column.values) == np.count_nonzero(column.codes >= 0)
-    return alone and _holders(classes, term) <= _meant(classes, (term.selector,))
+    holders, selection = _holders(classes, term), (term.selector,)
+    if not alone or not holders <= _meant(classes, selection):
+        return False
+    # Running holders that are not meant keep pods out for another reason than those that are.
+    return not holders or not (_running(snapshot, Holding(term, None)) > _matching(snapshot, selection)).any()
 
 
 def _most_pods(snapshot: Snapshot) -> int:
