@@ -31,24 +31,29 @@ def place_alike(trial: Trial, cls: int, count: int, levels: Sequence[str]) -> bo
     if not levels or trial.classes[cls].preferred:
         return False  # Who prefers certain nodes has said what is better than closeness.
     slots = trial.state(cls).wished
-    if int(slots.sum()) < count:
-        return False
-    narrow, whole = trial.placement, np.zeros(len(trial), dtype=bool)
-    left = count
+    narrow, left = trial.placement, count
+    whole: list[np.ndarray] = []
     for key in levels:
         domains = domains_of(trial.snapshot.nodes, key, narrow)
+        if domains.trivial or not len(domains):
+            continue
         inside = trial.inside(slots, narrow)
         sums = domains.sums(inside)
-        if int(sums.sum()) < left:
-            continue  # Some of the room is on nodes without this label.
-        full, last = _fewest(sums, left)
-        if len(full):
-            taken = np.isin(domains.codes, full) & (inside > 0)
-            whole[trial.inside(np.arange(len(trial)), narrow)[taken]] = True
-            left -= int(sums[full].sum())
-        narrow = domains[_least_broken(trial, cls, domains, last)]
-    nodes = np.flatnonzero(whole)
-    trial.ledger.place_many(cls, nodes, slots[nodes])
+        last = _tightest(trial, cls, domains, sums, left)
+        if last is None:
+            if int(sums.sum()) < left:
+                continue  # Some of the room is on nodes without this label.
+            full, rest = _largest(sums, left)
+            taken = np.flatnonzero(np.isin(domains.codes, full) & (inside > 0))
+            whole.append(taken if narrow is None else trial.inside(np.arange(len(trial)), narrow)[taken])
+            left, sums[full] = rest, 0
+            last = _tightest(trial, cls, domains, sums, left)
+            assert last is not None
+        narrow = domains[last]
+    if narrow is trial.placement and int(slots.sum()) < count:
+        return False
+    for nodes in whole:
+        trial.ledger.place_many(cls, nodes, slots[nodes])
     _place_inside(trial, cls, left, narrow)
     return True
 
@@ -62,25 +67,26 @@ def _place_inside(trial: Trial, cls: int, count: int, placement: Placement | Non
         trial.adopt(part)
 
 
-def _fewest(sums: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(domains to be filled, the tightest ones for the rest): so few that none less would do for `count`."""
-    fits = sums >= count
-    if fits.any():
-        return np.zeros(0, dtype=np.int64), np.flatnonzero(sums == sums[fits].min())
+def _largest(sums: np.ndarray, count: int) -> tuple[np.ndarray, int]:
+    """(the largest domains, so many that one more holds the rest of `count`; the rest)."""
     order = np.argsort(-sums, kind="stable")
-    before = int(np.searchsorted(sums[order].cumsum(), count))
-    full = order[:before]
-    rest = count - int(sums[full].sum())
-    enough = np.where(sums >= rest, sums, _NEVER)
-    enough[full] = _NEVER
-    return full, np.flatnonzero(enough == enough.min())
+    full = order[: int(np.searchsorted(sums[order].cumsum(), count))]
+    return full, count - int(sums[full].sum())
 
 
-def _least_broken(trial: Trial, cls: int, domains: Domains, alike: np.ndarray) -> int:
-    """Of domains with equal room the one that has the fewest whole accelerator nodes to be broken, then the first."""
+def _tightest(trial: Trial, cls: int, domains: Domains, sums: np.ndarray, count: int) -> int | None:
+    """The domain with the least room that still holds `count`; None if none does.
+
+    Of equal ones the one that has the fewest whole accelerator nodes to be broken, then the first.
+    """
+    room = np.where(sums >= count, sums, _NEVER)
+    best = int(room.argmin())
+    if room[best] == _NEVER:
+        return None
     rows = [row for row in trial.layout.accelerators if trial.ledger.amounts[cls, row]]
-    if len(alike) == 1 or not rows:
-        return int(alike[0])
+    alike = np.flatnonzero(room == room[best]) if rows else room[:1]
+    if len(alike) == 1:
+        return best
     whole = (trial.ledger.used[rows] == 0).all(axis=0) & (trial.state(cls).slots > 0)
     counts = domains.sums(trial.inside(whole, domains.parent).astype(np.int64))[alike]
     return int(alike[int(counts.argmin())])

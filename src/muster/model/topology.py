@@ -66,7 +66,7 @@ class Domains:
     slices of the node order, nothing has to be gathered for it.
     """
 
-    __slots__ = ("_made", "_order", "_starts", "codes", "key", "parent", "place", "values")
+    __slots__ = ("_made", "_order", "_starts", "codes", "key", "parent", "place", "trivial", "values")
 
     def __init__(self, nodes: NodeColumns, key: str, parent: Placement | None = None) -> None:
         self.key = key
@@ -84,6 +84,8 @@ class Domains:
         self.codes = np.full(len(codes), -1, dtype=np.int64)
         """int64[N]: the domain of each node of the parent's placement, -1 without the label."""
         self.codes[labelled] = domain
+        self.trivial = len(self.values) == 1 and len(labelled) == len(codes)
+        """One domain, with every node in it: nothing to choose."""
         order = labelled[np.argsort(domain, kind="stable")]
         self._starts = np.searchsorted(self.codes[order], np.arange(len(self.values)))
         slices = len(order) > 0 and bool((np.diff(order) == 1).all())
