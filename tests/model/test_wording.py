@@ -179,9 +179,8 @@ HELD = [
     ),
     (
         diagnosis(verdict=Verdict.WAITING, rejections=(Rejection(Reason.PARENT_MISSING, 0, "tree"),)),
-        'parent composite pod group "tree" cannot be used: composite groups are not built yet',
-        'PodGroup team/train waits: parent composite pod group "tree" cannot be used: '
-        "composite groups are not built yet.",
+        'parent composite pod group "tree" does not exist',
+        'PodGroup team/train waits: parent composite pod group "tree" does not exist.',
     ),
 ]
 

@@ -7,7 +7,7 @@ from muster.conformance.cases import Case
 BUILT = {
     "job": True,
     "builder": True,
-    "composite": False,
+    "composite": True,
     "topology": True,
     "preemption": False,
     "devices": False,

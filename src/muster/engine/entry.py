@@ -14,6 +14,7 @@ from muster.engine.gang import Placed, place_group
 from muster.engine.holds import Holds
 from muster.engine.members import Members, disagreement, members_by_class
 from muster.engine.placement import Refusal, candidates, choose
+from muster.engine.tree import place_tree, placements
 from muster.engine.trial import Trial
 from muster.engine.work import Work
 from muster.model.diagnosis import Diagnosis
@@ -40,6 +41,8 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
         return Decided(nothing, refused(entry, revision, *clash))
     if not len(trial.snapshot.nodes):
         return Decided(nothing, no_nodes(entry, revision))
+    if entry.tree is not None:
+        return _decide_tree(trial, holds, entry, budget)
     if entry.group is not None and entry.group.topology_key is not None:
         return _decide_constrained(trial, holds, entry, budget)
     start = trial.ledger.checkpoint()
@@ -79,6 +82,23 @@ def _decide_constrained(trial: Trial, holds: Holds, entry: QueueEntry, budget: W
         return Decided(Plan(revision), diagnosis, placed.work)
     trial.adopt(choice.part)
     return Decided(_plan(trial, members, placed, start), diagnosis, placed.work)
+
+
+def _decide_tree(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> Decided:
+    """A hierarchy of groups (statements 45-55)."""
+    placed = place_tree(trial, holds, entry, budget)
+    names = trial.snapshot.nodes.names
+    binds: list[Bind] = []
+    touched: dict[int, None] = {}
+    for pods, spots in placements(placed.spots):
+        touched.update(dict.fromkeys(spots))
+        where = _match(pods, [names[n] for n in spots])
+        binds += [Bind(pod.key, pod.uid, name) for pod, name in zip(pods, where, strict=True)]
+    if not binds:
+        return Decided(Plan(trial.snapshot.revision), placed.diagnosis, placed.work)
+    relied = _neighbours(trial, {cls for spot in placed.spots for cls, _, _ in spot.where})
+    plan = Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied)
+    return Decided(plan, placed.diagnosis, placed.work)
 
 
 def _place_one(trial: Trial, pod: PodRecord) -> Bind | None:

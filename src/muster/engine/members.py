@@ -37,9 +37,9 @@ def disagreement(entry: QueueEntry) -> tuple[Reason, tuple[str, str]] | None:
     """What keeps a group from being tried at all, with the two values that disagree (statements 31, 32, P30-P32).
 
     Running members count. Scheduler names must agree among the members, priorities with the group's, preemption
-    policies with the group's if it has one, else among the members.
+    policies with the group's if it has one, else among the members. In a hierarchy the root group counts (51).
     """
-    group = entry.group
+    group = entry.group if entry.tree is None else entry.tree.record
     if group is None:
         return None
     every = (*entry.pods, *entry.bound) if entry.bound else entry.pods

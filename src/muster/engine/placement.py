@@ -81,7 +81,7 @@ class Choice:
 
 def choose(trial: Trial, members: Sequence[Members], entry: QueueEntry, found: Candidates, expansions: int) -> Choice:
     """Places the group in the domain with the highest score among those that hold its minimum; not adopted yet."""
-    survey = _Survey(trial, members, entry, found)
+    survey = Survey(trial, members, entry, found)
     if len(members) == 1 and not trial.depends(members[0].cls):
         return _choose_alike(survey, expansions)
     return _choose_unlike(survey, expansions)
@@ -129,7 +129,7 @@ def _measure(trial: Trial, domains: Domains) -> _Measure:
     return made
 
 
-class _Survey:
+class Survey:
     """What vector sums say of every candidate: how many members it holds at most, and how it would score."""
 
     def __init__(self, trial: Trial, members: Sequence[Members], entry: QueueEntry, found: Candidates) -> None:
@@ -206,7 +206,7 @@ class _Survey:
         return Choice(part, place_group(part, self.members, self.entry.needed, expansions, self.levels))
 
 
-def _choose_alike(survey: _Survey, expansions: int) -> Choice:
+def _choose_alike(survey: Survey, expansions: int) -> Choice:
     """Alike pods: the sums are exact, so that only the best domain has to be tried."""
     needed, most = survey.entry.needed, survey.most
     feasible = np.flatnonzero(most >= needed)
@@ -222,7 +222,7 @@ def _choose_alike(survey: _Survey, expansions: int) -> Choice:
     return survey.place(_most_compact(survey, equals), expansions)
 
 
-def _most_compact(survey: _Survey, equals: np.ndarray) -> int:
+def _most_compact(survey: Survey, equals: np.ndarray) -> int:
     """Of candidates with equal scores the one where the group needs the fewest domains of the next level."""
     if len(equals) == 1 or not survey.levels:
         return int(equals[0])
@@ -239,7 +239,7 @@ def _most_compact(survey: _Survey, equals: np.ndarray) -> int:
     return first
 
 
-def _choose_unlike(survey: _Survey, expansions: int) -> Choice:
+def _choose_unlike(survey: Survey, expansions: int) -> Choice:
     """Unlike pods: domains in the order of the best score they could reach, until none could do better."""
     needed, most = survey.entry.needed, survey.most
     promising = np.flatnonzero(most >= needed).tolist()
@@ -263,7 +263,7 @@ def _choose_unlike(survey: _Survey, expansions: int) -> Choice:
     return _nearest(survey, tried, spent)
 
 
-def _next(survey: _Survey, promising: Sequence[int], tried: dict[int, Choice]) -> int | None:
+def _next(survey: Survey, promising: Sequence[int], tried: dict[int, Choice]) -> int | None:
     """The untried candidate that may score best; None if none may beat what was found."""
     untried = [k for k in promising if k not in tried]
     if not untried:
@@ -278,7 +278,7 @@ def _next(survey: _Survey, promising: Sequence[int], tried: dict[int, Choice]) -
     return None if enough and int(scores[k]) <= max(int(scores[e]) for e in enough) else k
 
 
-def _best(survey: _Survey, enough: dict[int, Choice]) -> int:
+def _best(survey: Survey, enough: dict[int, Choice]) -> int:
     counts = np.zeros_like(survey.most)
     for k, choice in enough.items():
         counts[k] = choice.placed.total
@@ -287,7 +287,7 @@ def _best(survey: _Survey, enough: dict[int, Choice]) -> int:
     return best
 
 
-def _nearest(survey: _Survey, tried: dict[int, Choice], spent: int) -> Choice:
+def _nearest(survey: Survey, tried: dict[int, Choice], spent: int) -> Choice:
     """Where most members fit, of those tried and of the few that may hold as many."""
     proven = all(choice.placed.proven for choice in tried.values())
     best = max(tried, key=lambda k: (tried[k].placed.total, -k), default=None)

@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from muster.model.keys import Key
-from muster.model.records import EntryKey
+from muster.model.records import EntryKey, EntryKind
 
 
 class Cure(Enum):
@@ -74,6 +74,12 @@ class Reason(IntEnum):
     OUTSIDE_DOMAINS = 78
     # Running members are on nodes that do not exist, and on no others: nobody knows their domain.
     DOMAIN_UNKNOWN = 79
+    # Too few children of a composite group have their members; `detail` is the group's name.
+    GROUPS_MISSING = 80
+    # Parent references form a cycle; `detail` names one group of it.
+    CYCLE = 81
+    # More levels of groups than a hierarchy may have; `detail` is how many it may.
+    TOO_DEEP = 82
 
     @property
     def wakes_on(self) -> frozenset[Cure]:
@@ -111,6 +117,9 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.NO_DOMAINS: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.GROUP_CHANGED}),
     Reason.DOMAIN_SPLIT: _MEMBERS | {Cure.NODE_RELABELLED},
     Reason.OUTSIDE_DOMAINS: _MEMBERS | {Cure.NODE_RELABELLED},
+    Reason.GROUPS_MISSING: _MEMBERS,
+    Reason.CYCLE: frozenset({Cure.GROUP_CHANGED}),
+    Reason.TOO_DEEP: frozenset({Cure.GROUP_CHANGED}),
     Reason.DOMAIN_UNKNOWN: _MEMBERS | {Cure.NODE_ADDED},
 }
 
@@ -165,6 +174,36 @@ class PodVerdict:
     rejections: tuple[Rejection, ...] = ()
     nodes: int = 0
     """How many nodes were looked at."""
+    group: str = ""
+    """In a hierarchy, the PodGroup of a member without rejections of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """What came of one group of a hierarchy."""
+
+    kind: EntryKind
+    key: Key
+    depth: int
+    """0 for the root."""
+    min_count: int
+    there: int
+    """Members, or satisfied children, that it has: running, done, and as far as it goes placed."""
+    left: int
+    """Pending members, or children, beyond those."""
+    satisfied: bool
+    """By itself, whatever became of its parent."""
+    exists: int = 0
+    """Members, or children with quorum, that exist; fewer than `min_count`: nothing was tried."""
+    failed: tuple[str, ...] = ()
+    """Of a composite group that is not satisfied: the children that are not."""
+    domain: str = ""
+    topology_key: str = ""
+    rejections: tuple[Rejection, ...] = ()
+    nodes: int = 0
+    blocker: str = ""
+    """The nearest composite group above it that is not satisfied: nothing is bound below that one."""
+    blocker_is_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +240,9 @@ class Diagnosis:
     """The one it is placed in or, where none suffices, the nearest: what `rejections` and `placed` speak of."""
     deficits: tuple[tuple[str, int], ...] = ()
     """By domain, so many slots more would do there; only where all pending members are alike and none suffices."""
+
+    groups: tuple[GroupOutcome, ...] = ()
+    """Of a hierarchy: every group, parents before children."""
 
     @property
     def wakes_on(self) -> frozenset[Cure]:

@@ -5,7 +5,7 @@ Times are microseconds since the epoch (0: unknown). Amounts are integers in the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -205,13 +205,68 @@ class GroupRecord:
     """Its condition PodGroupInitiallyScheduled is True."""
 
 
+@dataclass(frozen=True, slots=True)
+class CompositeRecord:
+    """A CompositePodGroup."""
+
+    key: Key
+    uid: str
+    generation: int
+    policy: Policy
+    min_count: int
+    """minGroupCount: how many of its children must be satisfied; 1 for a basic one."""
+    priority: int
+    created: int
+    topology_key: str | None = None
+    disruption_all: bool = False
+    parent: str | None = None
+    preemption_policy: str | None = None
+    terminating: bool = False
+    scheduled: bool = False
+    """Its condition CompositePodGroupInitiallyScheduled is True."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNode:
+    """A group of a hierarchy with what is below it: children of a composite group, members of a PodGroup.
+
+    `children` are in the order of creation, then name; `pending` in member order.
+    """
+
+    record: GroupRecord | CompositeRecord
+    children: tuple[GroupNode, ...] = ()
+    pending: tuple[PodRecord, ...] = ()
+    bound: tuple[PodRecord, ...] = ()
+    """Members that hold a node and are not terminating, assumed ones included."""
+    succeeded: int = 0
+
+    @property
+    def is_leaf(self) -> bool:
+        return isinstance(self.record, GroupRecord)
+
+    @property
+    def has_quorum(self) -> bool:
+        """Whether enough members exist, or enough children that have quorum themselves (statements 15, 17)."""
+        if self.is_leaf:
+            return len(self.pending) + len(self.bound) + self.succeeded >= self.record.min_count
+        return sum(child.has_quorum for child in self.children) >= self.record.min_count
+
+    def leaves(self) -> Iterator[GroupNode]:
+        """The PodGroups of the hierarchy, in order."""
+        if self.is_leaf:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
 class EntryKind(Enum):
     POD = "Pod"
     POD_GROUP = "PodGroup"
+    COMPOSITE = "CompositePodGroup"
 
 
 class EntryKey(NamedTuple):
-    """Names a queue entry: a single pod, or a root group."""
+    """Names a queue entry: a single pod, or a root group (a PodGroup without parent, or the top of a hierarchy)."""
 
     kind: EntryKind
     key: Key
@@ -237,6 +292,8 @@ class QueueEntry:
     """Members that ended well: they count towards the minimum (beyond.md M5)."""
     bound: tuple[PodRecord, ...] = ()
     """Those running members; their priority and scheduler name are compared too (statement 31)."""
+    tree: GroupNode | None = None
+    """The hierarchy below a root composite group, which has no `group`; `pods` and `bound` are those of all leaves."""
 
     @property
     def needed(self) -> int:

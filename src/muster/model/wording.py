@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
+from muster.model.diagnosis import Diagnosis, GroupOutcome, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKind
 
@@ -80,10 +80,41 @@ def group_message(diagnosis: Diagnosis, *, placements: bool = False) -> str:
         return "; ".join(hold_message(diagnosis, rejection) for rejection in diagnosis.rejections)
     if diagnosis.verdict is Verdict.ERROR:
         return error_message(diagnosis)
+    if diagnosis.groups:
+        return outcome_message(diagnosis, diagnosis.groups[0])
     if _has_no_domain(diagnosis):
         return _no_domain_message(diagnosis)
     before = PLACEMENTS.format(max(diagnosis.placements, 1)) if placements or diagnosis.placements else ""
     return before + _minimum_message(diagnosis)
+
+
+def outcome_message(diagnosis: Diagnosis, outcome: GroupOutcome) -> str:
+    """What the condition of one group of a hierarchy says (statements 63, 65, 66); "" if it is scheduled."""
+    if diagnosis.verdict is Verdict.ERROR:
+        return error_message(diagnosis)
+    if not outcome.satisfied:
+        return _own_message(diagnosis, outcome)
+    if not outcome.blocker:
+        return ""
+    above = "parent" if outcome.blocker_is_parent else "ancestor"
+    failed = (g for g in diagnosis.groups if g.kind is EntryKind.COMPOSITE and g.key.name == outcome.blocker)
+    why = next((f": {_own_message(diagnosis, group)}" for group in failed), "")
+    return f'{above} composite pod group "{outcome.blocker}" is unschedulable{why}'
+
+
+def _own_message(diagnosis: Diagnosis, outcome: GroupOutcome) -> str:
+    leaf = outcome.kind is EntryKind.POD_GROUP
+    if outcome.exists < outcome.min_count:
+        return f"{outcome.exists} of {outcome.min_count} {'members exist' if leaf else 'groups have their members'}"
+    if outcome.rejections and outcome.rejections[0].reason is Reason.NO_DOMAINS:
+        return f'0/0 placements are available: no node has the label "{outcome.rejections[0].detail}"'
+    name = "minCount" if leaf else "minGroupCount"
+    message = f"{name} ({outcome.min_count}) cannot be satisfied: {outcome.there} scheduled, {outcome.left} remaining"
+    if outcome.failed:
+        message += f" ({', '.join(outcome.failed)} cannot be placed)"
+    return PLACEMENTS.format(1) + (
+        message if diagnosis.proven else f"{message} (search stopped; not proven impossible)"
+    )
 
 
 def _has_no_domain(diagnosis: Diagnosis) -> bool:
@@ -107,6 +138,9 @@ def pod_message(diagnosis: Diagnosis, pod: Key, *, placements: bool = False) -> 
     """What the PodScheduled condition of one pod of the entry says (statement 62)."""
     if diagnosis.verdict is Verdict.UNSCHEDULABLE or diagnosis.verdict is Verdict.SCHEDULED:
         own = diagnosis.pods.get(pod)
+        if own is not None and own.group:
+            told = [g for g in diagnosis.groups if g.kind is EntryKind.POD_GROUP and g.key.name == own.group]
+            return outcome_message(diagnosis, told[0])
         if own is not None and (own.rejections or not own.nodes) and not _has_no_domain(diagnosis):
             return nodes_message(own)
         if diagnosis.entry.kind is EntryKind.POD:
@@ -120,7 +154,13 @@ def hold_message(diagnosis: Diagnosis, rejection: Rejection) -> str:
     match rejection.reason:
         case Reason.MEMBERS_MISSING:
             return f"{present} of {diagnosis.min_count} members exist"
-        case Reason.GATED if diagnosis.entry.kind is EntryKind.POD_GROUP:
+        case Reason.GROUPS_MISSING:
+            return f"{diagnosis.placed} of {diagnosis.min_count} groups have their members"
+        case Reason.CYCLE:
+            return f'cycle detected in hierarchy: composite pod group "{rejection.detail}" is above itself'
+        case Reason.TOO_DEEP:
+            return f"hierarchy exceeds maximum allowed depth {rejection.detail}"
+        case Reason.GATED if diagnosis.entry.kind is not EntryKind.POD:
             return f'scheduling gate "{rejection.detail}" of pod {diagnosis.names[0]} holds the group'
         case Reason.GATED:
             return "Scheduling is blocked due to non-empty scheduling gates"
@@ -129,7 +169,7 @@ def hold_message(diagnosis: Diagnosis, rejection: Rejection) -> str:
         case Reason.GROUP_DELETED:
             return f'PodGroup "{rejection.detail}" is being deleted'
         case Reason.PARENT_MISSING:
-            return f'parent composite pod group "{rejection.detail}" cannot be used: composite groups are not built yet'
+            return f'parent composite pod group "{rejection.detail}" does not exist'
         case _:
             return f"{rejection.detail} cannot be honoured by this version yet"
 
@@ -191,6 +231,8 @@ def _why(diagnosis: Diagnosis) -> str:
         return " and ".join(hold_message(diagnosis, rejection) for rejection in diagnosis.rejections)
     if diagnosis.verdict is Verdict.ERROR:
         return error_message(diagnosis)
+    if diagnosis.groups:
+        return _why_tree(diagnosis)
     if _has_no_domain(diagnosis):
         return f'it has to be in one domain of the label "{diagnosis.topology_key}", which no node has'
     where = nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes)).rstrip(".")
@@ -199,6 +241,28 @@ def _why(diagnosis: Diagnosis) -> str:
     if diagnosis.entry.kind is EntryKind.POD or (_runs(diagnosis) and diagnosis.rejections):
         return where
     return f"{_lack(diagnosis)} ({where})" if diagnosis.rejections or not diagnosis.nodes else _lack(diagnosis)
+
+
+def _why_tree(diagnosis: Diagnosis) -> str:
+    """Of a hierarchy: how many groups it lacks, and of the first that failed by itself, why."""
+    root, leaves = diagnosis.groups[0], [g for g in diagnosis.groups if g.kind is EntryKind.POD_GROUP]
+    first = next((g for g in leaves if not g.satisfied), None)
+    if first is None or (root.satisfied and diagnosis.rejections):
+        first = next((g for g in leaves if g.rejections), first)
+    cause = f"; PodGroup {first.key.name}: {_why_group(diagnosis, first)}" if first is not None else ""
+    if root.satisfied:
+        return cause.removeprefix("; ") or "they do not fit together"
+    doubt = "" if diagnosis.proven else "; the search stopped early, so this is not proven impossible"
+    return (
+        f"it needs {_count(root.min_count, 'group')} at once, {root.there} can be placed, "
+        f"{max(root.min_count - root.there, 0)} short{doubt}{cause}"
+    )
+
+
+def _why_group(diagnosis: Diagnosis, outcome: GroupOutcome) -> str:
+    if outcome.rejections and outcome.rejections[0].reason < Reason.GATED:
+        return nodes_message(PodVerdict(outcome.rejections, outcome.nodes)).rstrip(".")
+    return _own_message(diagnosis, outcome)
 
 
 def _lack(diagnosis: Diagnosis) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 from muster.model.keys import Key
 from muster.model.neighbours import PodDemands
-from muster.model.records import GroupRecord, NodeRecord, Phase, PodRecord
+from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
 from muster.model.snapshot import Nomination, Snapshot
+from muster.scheduler.forest import Forest
 from muster.scheduler.neighbours import Neighbourhood, Tenant
 from muster.scheduler.rooms import Holding, Rooms, Touch
 
@@ -57,6 +58,7 @@ class Cache:
         self.neighbours = Neighbourhood()
         self.pods: dict[Key, PodRecord] = {}
         self.groups: dict[Key, GroupRecord] = {}
+        self.forest = Forest(self.groups)
         self.members: dict[Key, Members] = {}
         self.assumed: dict[str, str] = {}
         """Pod uid -> node."""
@@ -84,14 +86,38 @@ class Cache:
         old = self.groups.get(record.key)
         if old != record:
             self.groups[record.key] = record
+            self.forest.leaf_changed(record.key, old, record)
             self._groups_changed()
         return old
 
     def drop_group(self, key: Key) -> GroupRecord | None:
         old = self.groups.pop(key, None)
         if old is not None:
+            self.forest.leaf_changed(key, old, None)
             self._groups_changed()
         return old
+
+    def put_composite(self, record: CompositeRecord) -> CompositeRecord | None:
+        """Returns what was known before."""
+        return self.forest.put(record)
+
+    def drop_composite(self, key: Key) -> CompositeRecord | None:
+        return self.forest.drop(key)
+
+    def owner(self, record: PodRecord) -> EntryKey:
+        """The queue entry that a pod belongs to."""
+        if record.group is None:
+            return EntryKey(EntryKind.POD, record.key)
+        return self.owner_of_group(Key(record.key.namespace, record.group))
+
+    def owner_of_group(self, key: Key) -> EntryKey:
+        """The queue entry of a PodGroup's members: the root of its hierarchy, itself as long as there is none."""
+        group = self.groups.get(key)
+        if group is not None and group.parent is not None and not group.terminating:
+            root = self.forest.above(group).root
+            if root is not None:
+                return EntryKey(EntryKind.COMPOSITE, root.key)
+        return EntryKey(EntryKind.POD_GROUP, key)
 
     def put_pod(self, record: PodRecord) -> PodRecord | None:
         """Takes in the state of a pod; returns what was known before. Another uid means another pod."""
@@ -207,6 +233,7 @@ class Cache:
             "nodes": dict(self.nodes),
             "pods": dict(self.pods),
             "groups": dict(self.groups),
+            "composites": dict(self.forest.composites),
             "members": {key: self._members_fingerprint(found) for key, found in self.members.items()},
             "used": {node: {name: amount for name, amount in row.items() if amount} for node, row in used.items()},
             "ports": {(port, node): count for port, users in ports.items() for node, count in users.items() if count},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +20,7 @@ from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import backoff
+from muster.scheduler.trees import is_satisfied, lets, tree_of
 
 GIVE_UP: Instant = MINUTE
 """So long after the first refusal an entry with nothing bound gives its slots back."""
@@ -122,6 +124,8 @@ class Commit:
             return False
         if head.group is not None and not self._reaches_minimum(head, len(plan.binds)):
             return False
+        if head.tree is not None and not self._satisfies_tree(head, plan):
+            return False
         if head.group is not None and not self._is_together(head.group.key, {step.node for step in plan.binds}):
             return False
         if changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
@@ -161,6 +165,18 @@ class Commit:
             return True
         names = {record.node or self.cache.assumed[record.uid] for record in members.running.values()}
         return in_one_domain((self.cache.nodes.get(name) for name in names.union(nodes)), group.topology_key)
+
+    def _satisfies_tree(self, head: QueueEntry, plan: Plan) -> bool:
+        """Whether every group on the way down to a pod of the plan is there and has its minimum with it."""
+        root = self.cache.forest.composites.get(head.key.key)
+        if root is None or root.uid != head.uid or root.terminating or root.parent is not None:
+            return False
+        placed: Counter[Key] = Counter()
+        for record in self._bound_by(head, plan):
+            if self.cache.owner(record) != head.key or record.group is None:
+                return False
+            placed[Key(record.key.namespace, record.group)] += 1
+        return lets(tree_of(self.cache, head.key.key), placed)
 
     # -- the way of each pod
 
@@ -283,6 +299,11 @@ class Commit:
         """Whether a group is gone, or has nothing bound and, with all its slots, less than its minimum."""
         if key.kind is EntryKind.POD:
             return False
+        if key.kind is EntryKind.COMPOSITE:
+            root = self.cache.forest.composites.get(key.key)
+            if root is None or root.terminating:
+                return True
+            return not is_satisfied(tree_of(self.cache, key.key)) and not self.has_bound(key)
         group, members = self.cache.groups.get(key.key), self.cache.members.get(key.key)
         if group is None or group.terminating or members is None:
             return True
@@ -324,19 +345,13 @@ class Commit:
         """Whether anything of the entry holds a node for certain: then its refused members keep their slots."""
         if key.kind is EntryKind.POD:
             return False
-        members = self.cache.members.get(key.key)
-        return members is not None and any(self._is_certain(record) for record in members.running.values())
+        leaves = self.cache.forest.leaves(key.key) if key.kind is EntryKind.COMPOSITE else (key.key,)
+        below = (members for leaf in leaves if (members := self.cache.members.get(leaf)) is not None)
+        return any(self._is_certain(record) for members in below for record in members.running.values())
 
     def _is_certain(self, record: PodRecord) -> bool:
         binding = self.bindings.get(record.uid)
         return binding is None or binding.step is Step.BOUND
-
-
-def owner(record: PodRecord) -> EntryKey:
-    """The queue entry that a pod belongs to."""
-    if record.group is None:
-        return EntryKey(EntryKind.POD, record.key)
-    return EntryKey(EntryKind.POD_GROUP, Key(record.key.namespace, record.group))
 
 
 def _said(response: Response) -> str:

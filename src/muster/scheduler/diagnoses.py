@@ -59,7 +59,7 @@ def decision_failed(head: QueueEntry, revision: int, error: str) -> Diagnosis:
         head.uid,
         Verdict.ERROR,
         revision,
-        min_count=head.group.min_count if head.group else 1,
+        min_count=head.group.min_count if head.group else head.tree.record.min_count if head.tree else 1,
         running=head.running,
         succeeded=head.succeeded,
         pending=len(head.pods),

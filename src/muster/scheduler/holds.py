@@ -8,6 +8,7 @@ from muster.model.diagnosis import Diagnosis, Reason, Rejection, Remedy, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, GroupRecord
 from muster.scheduler.cache import Cache, Members
+from muster.scheduler.forest import DEEPEST, Above
 
 _NOBODY = Members()
 
@@ -24,7 +25,12 @@ class Hold(NamedTuple):
 def hold_of(cache: Cache, key: EntryKey) -> Hold | None:
     """What holds this entry (statements 9, 13-16, M5, M6); None: it may be attempted."""
     if key.kind is EntryKind.POD_GROUP:
-        return _group_hold(cache.groups.get(key.key), cache.members.get(key.key, _NOBODY), key.key.name)
+        group, members = cache.groups.get(key.key), cache.members.get(key.key, _NOBODY)
+        if group is not None and group.parent is not None and not group.terminating:
+            return _link_hold(cache.forest.above(group), members.present)
+        return _group_hold(group, members, key.key.name)
+    if key.kind is EntryKind.COMPOSITE:
+        return _tree_hold(cache, key.key)
     record = cache.pods[key.key]
     if record.gates:
         return Hold(tuple(Rejection(Reason.GATED, 0, gate) for gate in record.gates), 1, 1, (record.key.name,))
@@ -38,8 +44,6 @@ def _group_hold(group: GroupRecord | None, members: Members, name: str) -> Hold 
         return Hold((Rejection(Reason.GROUP_MISSING, 0, name),), members.present, names=(name,))
     if group.terminating:
         return Hold((Rejection(Reason.GROUP_DELETED, 0, name),), members.present, names=(name,))
-    if group.parent is not None:
-        return Hold((Rejection(Reason.PARENT_MISSING, 0, group.parent),), members.present, names=(group.parent,))
     reasons: tuple[Rejection, ...] = ()
     names: tuple[str, ...] = ()
     if members.present < group.min_count:
@@ -55,12 +59,56 @@ def _group_hold(group: GroupRecord | None, members: Members, name: str) -> Hold 
     return Hold(reasons, members.present, group.min_count, names) if reasons else None
 
 
+def _link_hold(above: Above, present: int) -> Hold:
+    """A group from which no way leads up to a root (statement 9)."""
+    if above.cycle:
+        return Hold((Rejection(Reason.CYCLE, 0, above.cycle),), present, names=(above.cycle,))
+    if above.deep:
+        return Hold((Rejection(Reason.TOO_DEEP, 0, str(DEEPEST)),), present)
+    return Hold((Rejection(Reason.PARENT_MISSING, 0, above.missing),), present, names=(above.missing,))
+
+
+def _tree_hold(cache: Cache, root: Key) -> Hold | None:
+    """Gates and demands of any pending pod below hold it (13), and so do too few groups with quorum (17)."""
+    record = cache.forest.composites[root]
+    present = _with_quorum(cache, root, 1)
+    reasons: tuple[Rejection, ...] = ()
+    names: tuple[str, ...] = ()
+    if present < record.min_count:
+        reasons = (Rejection(Reason.GROUPS_MISSING, 0, root.name),)
+    below = [members for leaf in cache.forest.leaves(root) if (members := cache.members.get(leaf)) is not None]
+    gated = next((members.gated for members in below if members.gated), None)
+    if gated:
+        first = gated[min(gated)]
+        reasons += tuple(Rejection(Reason.GATED, 0, gate) for gate in first.gates)
+        names = (first.key.name,)
+    odd = next((members.unsupported for members in below if members.unsupported), None)
+    if odd:
+        first = odd[min(odd)]
+        reasons += _unsupported(first.unsupported)
+        names = names or (first.key.name,)
+    return Hold(reasons, present, record.min_count, names) if reasons else None
+
+
+def _with_quorum(cache: Cache, key: Key, level: int) -> int:
+    """How many children of a composite group have quorum."""
+    found = 0
+    for child in cache.forest.children(key):
+        if isinstance(child, GroupRecord):
+            found += cache.members.get(child.key, _NOBODY).present >= child.min_count
+        elif level + 1 < DEEPEST:
+            found += _with_quorum(cache, child.key, level + 1) >= child.min_count
+    return found
+
+
 def _unsupported(demands: tuple[str, ...]) -> tuple[Rejection, ...]:
     return tuple(Rejection(Reason.UNSUPPORTED, 0, demand) for demand in demands)
 
 
 def diagnose(cache: Cache, key: EntryKey, uid: str, hold: Hold) -> Diagnosis:
     """The hold as a diagnosis, with what would end it."""
+    if key.kind is EntryKind.COMPOSITE:
+        return _diagnose_tree(cache, key, uid, hold)
     group = cache.groups.get(key.key) if key.kind is EntryKind.POD_GROUP else None
     members = cache.members.get(key.key, _NOBODY) if key.kind is EntryKind.POD_GROUP else _NOBODY
     return Diagnosis(
@@ -74,6 +122,25 @@ def diagnose(cache: Cache, key: EntryKey, uid: str, hold: Hold) -> Diagnosis:
         pending=len(members.pending) if key.kind is EntryKind.POD_GROUP else 1,
         rejections=hold.reasons,
         remedies=tuple(_remedies(key.key, hold, group)),
+        nodes=len(cache.nodes),
+        names=hold.names,
+    )
+
+
+def _diagnose_tree(cache: Cache, key: EntryKey, uid: str, hold: Hold) -> Diagnosis:
+    below = [members for leaf in cache.forest.leaves(key.key) if (members := cache.members.get(leaf)) is not None]
+    return Diagnosis(
+        entry=key,
+        uid=uid,
+        verdict=Verdict.WAITING,
+        revision=cache.rooms.revision,
+        min_count=hold.needed,
+        running=sum(len(members.running) for members in below),
+        succeeded=sum(len(members.succeeded) for members in below),
+        pending=sum(len(members.pending) for members in below),
+        placed=hold.present,
+        rejections=hold.reasons,
+        remedies=tuple(_remedies(key.key, hold, None)),
         nodes=len(cache.nodes),
         names=hold.names,
     )

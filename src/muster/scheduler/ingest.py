@@ -14,7 +14,7 @@ from muster.api.object import Object
 from muster.api.quantity import amount
 from muster.model.keys import Key
 from muster.model.neighbours import Labels
-from muster.model.records import GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
+from muster.model.records import CompositeRecord, GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
 from muster.scheduler.classes import Classes, image_name
 from muster.scheduler.demands import labels_of
 
@@ -22,6 +22,7 @@ Raw = Mapping[str, Any]
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+COMPOSITE_INITIALLY_SCHEDULED = "CompositePodGroupInitiallyScheduled"
 DEFAULT_SCHEDULER = "default-scheduler"
 
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -95,6 +96,16 @@ class Ingest:
         except _WRONG as error:
             raise Malformed(_described(error)) from error
 
+    def composite(self, obj: Object) -> CompositeRecord:
+        """
+        Raises:
+            Malformed: as for `group`.
+        """
+        try:
+            return self._composite(obj.raw)
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
     def _pod(self, raw: Raw) -> PodRecord:
         meta, spec = raw["metadata"], raw["spec"]
         status: Raw = raw.get("status") or _NOTHING
@@ -162,10 +173,32 @@ class Ingest:
             parent=spec.get("parentCompositePodGroupName") or None,
             preemption_policy=spec.get("preemptionPolicy") or None,
             terminating="deletionTimestamp" in meta,
-            scheduled=any(
-                c.get("type") == INITIALLY_SCHEDULED and c.get("status") == "True"
-                for c in (raw.get("status") or _NOTHING).get("conditions") or ()
-            ),
+            scheduled=_is_true(raw, INITIALLY_SCHEDULED),
+        )
+
+    def _composite(self, raw: Raw) -> CompositeRecord:
+        meta, spec = raw["metadata"], raw["spec"]
+        policy = spec.get("schedulingPolicy") or _NOTHING
+        gang = policy.get("gang")
+        if gang is None and "basic" not in policy:
+            raise ValueError("spec.schedulingPolicy has neither basic nor gang")
+        mode = spec.get("disruptionMode") or _NOTHING
+        return CompositeRecord(
+            key=Key(self._shared(meta["namespace"]), self._shared(meta["name"])),
+            uid=meta["uid"],
+            generation=meta.get("generation") or 0,
+            policy=Policy.BASIC if gang is None else Policy.GANG,
+            min_count=1
+            if gang is None
+            else _integer(gang["minGroupCount"], "spec.schedulingPolicy.gang.minGroupCount"),
+            priority=_integer(spec.get("priority") or 0, "spec.priority"),
+            created=_instant(meta.get("creationTimestamp")),
+            topology_key=self._topology_key(spec),
+            disruption_all=mode.get("all") is not None,
+            parent=spec.get("parentCompositePodGroupName") or None,
+            preemption_policy=spec.get("preemptionPolicy") or None,
+            terminating="deletionTimestamp" in meta,
+            scheduled=_is_true(raw, COMPOSITE_INITIALLY_SCHEDULED),
         )
 
     def _topology_key(self, spec: Raw) -> str | None:
@@ -178,6 +211,11 @@ _WRONG = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 
 def _described(error: Exception) -> str:
     return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _is_true(raw: Raw, kind: str) -> bool:
+    conditions = (raw.get("status") or _NOTHING).get("conditions") or ()
+    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
 
 
 def _integer(value: Any, field: str) -> int:

@@ -13,7 +13,7 @@ from muster.model.decision import Decision
 from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.neighbours import Holding, Selection
 from muster.model.plan import Nominate, Plan
-from muster.model.records import EntryKey, QueueEntry
+from muster.model.records import EntryKey, EntryKind, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
 from muster.scheduler.commit import Binding, BindTag, Commit, Step
@@ -25,7 +25,7 @@ from muster.scheduler.ingest import Ingest
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.rooms import Touch, missed
-from muster.scheduler.watching import GROUPS, NAMESPACES, NODES, PODS, Watching
+from muster.scheduler.watching import COMPOSITES, GROUPS, NAMESPACES, NODES, PODS, Watching
 
 BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT, REPEAT = "backoff", "safety", "retry", "give-up", "report", "repeat"
 """Tags of the timers."""
@@ -58,7 +58,11 @@ class Scheduler:
         self.commit = Commit(self.cache, profile)
         self.paused = False
         self.resources: tuple[str, ...] = (
-            (NODES, NAMESPACES, GROUPS, PODS) if gates.generic_workload else (NODES, NAMESPACES, PODS)
+            NODES,
+            NAMESPACES,
+            *((COMPOSITES,) if gates.composite_pod_group else ()),
+            *((GROUPS,) if gates.generic_workload else ()),
+            PODS,
         )
         """Watched resources, in the order in which they must be listed first."""
         self._profile = profile
@@ -169,7 +173,15 @@ class Scheduler:
             for entry, hold in self._heldback.take(now):
                 diagnosis = holds.diagnose(self.cache, entry.key, entry.uid, hold)
                 pods = self.queue.pending(entry.key)
-                yield from self._reports.held(diagnosis, self.cache.groups.get(entry.key.key), pods, now)
+                yield from self._held(diagnosis, pods, now)
+
+    def _held(self, diagnosis: Diagnosis, pods: Sequence[PodRecord], now: Instant) -> Iterator[SchedulerEffect]:
+        key, cache = diagnosis.entry, self.cache
+        if key.kind is EntryKind.COMPOSITE:
+            below = [cache.groups[leaf] for leaf in cache.forest.leaves(key.key)]
+            yield from self._reports.held(diagnosis, cache.forest.composites[key.key], pods, now, below)
+        else:
+            yield from self._reports.held(diagnosis, cache.groups.get(key.key), pods, now)
 
     # -- decisions
 
@@ -225,7 +237,7 @@ class Scheduler:
         bound = len(plan.binds)
         nodes = len({step.node for step in plan.binds})
         yield from self._reports.placed(head, diagnosis, bound, nodes, now)
-        yield from self.commit.start(head, plan, quiet=head.group is not None and bound >= MANY)
+        yield from self.commit.start(head, plan, quiet=head.key.kind is not EntryKind.POD and bound >= MANY)
         self.queue.placed(entry, head, diagnosis, now, trimmed=bound < whole)
 
     def _fail(

@@ -16,6 +16,7 @@ from muster.scheduler.cache import Cache
 from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, Within, backoff, due_item
 from muster.scheduler.holds import hold_of
 from muster.scheduler.rooms import Touch
+from muster.scheduler.trees import member_order, tree_of
 from muster.scheduler.waiting import Waiting
 
 SAFETY_RETRY: Instant = 5 * MINUTE
@@ -69,16 +70,28 @@ class Queue:
             members = self.cache.members.get(key.key)
             if members is None or len(members.pending) <= members.foreign:
                 return None
+            if self.cache.owner_of_group(key.key) != key:
+                return None
             group = self.cache.groups.get(key.key)
             return group.uid if group else ""
+        if key.kind is EntryKind.COMPOSITE:
+            return self._uid_of_tree(key)
         record = self.cache.pods.get(key.key)
         return record.uid if record is not None and self._is_single(record) else None
+
+    def _uid_of_tree(self, key: EntryKey) -> str | None:
+        """The uid of the root group; None unless it is one and something below it is pending and ours."""
+        root = self.cache.forest.composites.get(key.key)
+        if root is None or root.terminating or root.parent is not None:
+            return None
+        below = (self.cache.members.get(leaf) for leaf in self.cache.forest.leaves(key.key))
+        return root.uid if any(some is not None and len(some.pending) > some.foreign for some in below) else None
 
     def _oldest(self, key: EntryKey, now: Instant) -> Seen:
         """When something that is pending again counts as seen: now, its members by their creation."""
         if key.kind is EntryKind.POD:
             return Seen(now, self.cache.pods[key.key].created)
-        return Seen(now, min(record.created for record in self.cache.members[key.key].pending.values()))
+        return Seen(now, min(record.created for record in self.pending(key)))
 
     def _is_single(self, record: PodRecord) -> bool:
         """Whether this pod is a queue entry of its own."""
@@ -94,7 +107,7 @@ class Queue:
         """A new entry; the members of a group that appears or is made anew keep their place in the queue."""
         if old is not None:
             self._drop(old)
-            if key.kind is EntryKind.POD_GROUP:
+            if key.kind is not EntryKind.POD:
                 seen = min(seen, old.seen)
         entry = self.entries[key] = Entry(key, uid, seen)
         return entry
@@ -140,6 +153,8 @@ class Queue:
         if key.kind is EntryKind.POD_GROUP:
             group = self.cache.groups[key.key]
             return (-group.priority, not self._broken(key.key), *entry.seen, key.key, 1)
+        if key.kind is EntryKind.COMPOSITE:
+            return (-self.cache.forest.composites[key.key].priority, True, *entry.seen, key.key, 2)
         return (-self.cache.pods[key.key].priority, True, *entry.seen, key.key, 0)
 
     def _broken(self, group: Key) -> bool:
@@ -260,17 +275,21 @@ class Queue:
             entry.state, entry.news = State.DECIDING, News.NOTHING
             heads.append((entry, self.head(entry)))
             pods += size
-            groups += entry.key.kind is EntryKind.POD_GROUP
+            groups += entry.key.kind is not EntryKind.POD
             if alone:
                 break
         return heads
 
     def _size(self, entry: Entry) -> int:
-        return 1 if entry.key.kind is EntryKind.POD else len(self.cache.members[entry.key.key].pending)
+        members = self.cache.members
+        if entry.key.kind is EntryKind.COMPOSITE:
+            leaves = self.cache.forest.leaves(entry.key.key)
+            return sum(len(members[leaf].pending) for leaf in leaves if leaf in members)
+        return 1 if entry.key.kind is EntryKind.POD else len(members[entry.key.key].pending)
 
     def deficit(self, entry: Entry) -> int | None:
         """How many pods a broken group may place now if it has more pending: only its deficit goes first (M12)."""
-        if entry.key.kind is EntryKind.POD or not self._broken(entry.key.key):
+        if entry.key.kind is not EntryKind.POD_GROUP or not self._broken(entry.key.key):
             return None
         members = self.cache.members[entry.key.key]
         lacking = self.cache.groups[entry.key.key].min_count - len(members.running) - len(members.succeeded)
@@ -282,8 +301,10 @@ class Queue:
         if key.kind is EntryKind.POD:
             record = self.cache.pods[key.key]
             return QueueEntry(key, entry.uid, record.priority, entry.seen.since, entry.attempts, (record,))
+        if key.kind is EntryKind.COMPOSITE:
+            return self._head_of_tree(entry)
         group, members = self.cache.groups[key.key], self.cache.members[key.key]
-        bound = sorted(members.running.values(), key=_member_order)
+        bound = sorted(members.running.values(), key=member_order)
         if group.topology_key is not None:
             bound = [r if r.node else replace(r, node=self.cache.assumed[r.uid]) for r in bound]
         return QueueEntry(
@@ -299,6 +320,23 @@ class Queue:
             bound=tuple(bound),
         )
 
+    def _head_of_tree(self, entry: Entry) -> QueueEntry:
+        tree = tree_of(self.cache, entry.key.key)
+        leaves = tuple(tree.leaves())
+        bound = tuple(record for leaf in leaves for record in leaf.bound)
+        return QueueEntry(
+            key=entry.key,
+            uid=entry.uid,
+            priority=tree.record.priority,
+            since=entry.seen.since,
+            attempts=entry.attempts,
+            pods=tuple(record for leaf in leaves for record in leaf.pending),
+            running=len(bound),
+            succeeded=sum(leaf.succeeded for leaf in leaves),
+            bound=bound,
+            tree=tree,
+        )
+
     def failed(self, entry: Entry, head: QueueEntry, diagnosis: Diagnosis, now: Instant, *, retry: bool) -> None:
         """Nothing could be placed. `retry`: no event is needed for another attempt, only the backoff."""
         entry.attempts += 1
@@ -312,7 +350,8 @@ class Queue:
         else:
             entry.runner_of = None
             classes = {record.cls for record in head.pods}
-            counted = diagnosis.proven and len(classes) == 1 and Cure.NEIGHBOURS_CHANGED not in diagnosis.wakes_on
+            alike = head.tree is None and len(classes) == 1
+            counted = alike and diagnosis.proven and Cure.NEIGHBOURS_CHANGED not in diagnosis.wakes_on
             self._wait(entry, diagnosis, classes, now, max(1, head.needed - diagnosis.placed) if counted else 1)
         self._place(entry, now, entry.news)
 
@@ -341,12 +380,12 @@ class Queue:
         if self._uid(entry.key) is None:
             self._drop(entry)
             return
-        members = self.cache.members[entry.key.key]
+        pending = self.pending(entry.key)
         tried = {record.uid for record in head.pods}
-        if trimmed or any(record.uid not in tried for record in members.pending.values()):
+        if trimmed or any(record.uid not in tried for record in pending):
             entry.state, news = State.HELD, News.URGENT
         else:
-            self._wait(entry, diagnosis, {record.cls for record in members.pending.values()}, now)
+            self._wait(entry, diagnosis, {record.cls for record in pending}, now)
             news = entry.news
         self._place(entry, now, news)
 
@@ -374,7 +413,11 @@ class Queue:
         """The pending pods of an entry, in member order."""
         if key.kind is EntryKind.POD:
             return (self.cache.pods[key.key],)
-        return tuple(sorted(self.cache.members[key.key].pending.values(), key=_member_order))
+        if key.kind is EntryKind.COMPOSITE:
+            below = (self.cache.members.get(leaf) for leaf in self.cache.forest.leaves(key.key))
+            some = (sorted(members.pending.values(), key=member_order) for members in below if members is not None)
+            return tuple(record for records in some for record in records)
+        return tuple(sorted(self.cache.members[key.key].pending.values(), key=member_order))
 
     def in_order(self, keys: Iterable[EntryKey]) -> list[EntryKey]:
         """These keys by priority, age and name; those that are not in the queue last."""
@@ -390,6 +433,8 @@ class Queue:
     def _priority(self, key: EntryKey) -> int:
         if key.kind is EntryKind.POD:
             return self.cache.pods[key.key].priority
+        if key.kind is EntryKind.COMPOSITE:
+            return self.cache.forest.composites[key.key].priority
         group = self.cache.groups.get(key.key)
         return group.priority if group else max(record.priority for record in self.pending(key))
 
@@ -399,8 +444,3 @@ def _cures(entry: Entry, news: News) -> bool:
     if news is News.LEFT:
         return entry.diagnosis is not None and entry.diagnosis.verdict is Verdict.ERROR
     return news is News.CURE
-
-
-def _member_order(record: PodRecord) -> tuple[int, Instant, int, Key]:
-    """Siblings of one age by completion index, so that number 10 does not stand before number 2."""
-    return (-record.priority, record.created, record.rank or 0, record.key)

@@ -19,12 +19,14 @@ from muster.api.object import Object
 from muster.model import wording
 from muster.model.diagnosis import Diagnosis, Reason, Verdict
 from muster.model.keys import Key
-from muster.model.records import EntryKind, GroupRecord, Phase, PodRecord, QueueEntry
+from muster.model.records import CompositeRecord, EntryKind, GroupNode, GroupRecord, Phase, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import backoff
+from muster.scheduler.trees import nodes_of
 
 POD_SCHEDULED = "PodScheduled"
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+COMPOSITE_SCHEDULED = "CompositePodGroupInitiallyScheduled"
 UNSCHEDULABLE = Verdict.UNSCHEDULABLE.value
 ERROR = Verdict.ERROR.value
 GATED = "SchedulingGated"
@@ -103,7 +105,9 @@ def of_pod(record: PodRecord) -> Subject:
     return Subject("v1", "Pod", record.key, record.uid)
 
 
-def of_group(group: GroupRecord) -> Subject:
+def of_group(group: GroupRecord | CompositeRecord) -> Subject:
+    if isinstance(group, CompositeRecord):
+        return Subject("scheduling.k8s.io/v1alpha3", "CompositePodGroup", group.key, group.uid)
     return Subject("scheduling.k8s.io/v1beta1", "PodGroup", group.key, group.uid)
 
 
@@ -192,9 +196,29 @@ class Reports:
             if bound >= MANY:
                 message = f"Successfully assigned {bound} pods to {nodes} nodes"
                 yield from self._event(of_group(head.group), "Scheduled", message, now)
+        if head.tree is not None:
+            yield from self._tree(head.tree, diagnosis, now)
+            if bound >= MANY:
+                message = f"Successfully assigned {bound} pods to {nodes} nodes"
+                yield from self._event(of_group(head.tree.record), "Scheduled", message, now)
         yield from self._unplaced(head, diagnosis, now)
 
-    def scheduled(self, group: GroupRecord, now: Instant) -> Iterable[Write]:
+    def _tree(self, tree: GroupNode, diagnosis: Diagnosis, now: Instant) -> Iterable[Write]:
+        """The condition of every group of a hierarchy (63, M18)."""
+        outcomes = {(outcome.kind is EntryKind.POD_GROUP, outcome.key): outcome for outcome in diagnosis.groups}
+        for node in nodes_of(tree):
+            outcome = outcomes.get((node.is_leaf, node.record.key))
+            if outcome is not None and outcome.satisfied and not outcome.blocker:
+                yield from self.scheduled(node.record, now)
+                continue
+            reason = ERROR if diagnosis.verdict is Verdict.ERROR else UNSCHEDULABLE
+            message = wording.group_message(diagnosis)
+            if outcome is not None:
+                message = wording.outcome_message(diagnosis, outcome)
+            condition = Condition("False", reason, message, node.record.generation)
+            yield from self._group_condition(node.record, condition, now)
+
+    def scheduled(self, group: GroupRecord | CompositeRecord, now: Instant) -> Iterable[Write]:
         """The group has its minimum, decided now or found running."""
         return self._group_condition(group, Condition("True", "Scheduled", "", group.generation), now)
 
@@ -211,6 +235,9 @@ class Reports:
             condition = Condition("False", reason, message, head.group.generation)
             yield from self._group_condition(head.group, condition, now)
             yield from self._event(of_group(head.group), "FailedScheduling", wording.verdict(diagnosis), now)
+        if head.tree is not None:
+            yield from self._tree(head.tree, diagnosis, now)
+            yield from self._event(of_group(head.tree.record), "FailedScheduling", wording.verdict(diagnosis), now)
         yield from self._unplaced(head, diagnosis, now)
 
     def _unplaced(self, head: QueueEntry, diagnosis: Diagnosis, now: Instant) -> Iterable[Write]:
@@ -249,12 +276,17 @@ class Reports:
     # -- entries that are held
 
     def held(
-        self, diagnosis: Diagnosis, group: GroupRecord | None, pods: Iterable[PodRecord], now: Instant
+        self,
+        diagnosis: Diagnosis,
+        group: GroupRecord | CompositeRecord | None,
+        pods: Iterable[PodRecord],
+        now: Instant,
+        below: Iterable[GroupRecord] = (),
     ) -> Iterable[Write]:
-        """An entry is kept aside (M6). `pods`: its pending ones."""
+        """An entry is kept aside (M6). `pods`: its pending ones; `below`: the PodGroups of a hierarchy."""
         pods = tuple(pods)
         message = wording.group_message(diagnosis)
-        if diagnosis.entry.kind is EntryKind.POD_GROUP:
+        if diagnosis.entry.kind is not EntryKind.POD:
             if group is None:
                 oldest = min(pods, key=lambda record: (record.created, record.key))
                 yield from self._event(of_pod(oldest), "FailedScheduling", message, now)
@@ -262,6 +294,8 @@ class Reports:
                 condition = Condition("False", UNSCHEDULABLE, message, group.generation)
                 yield from self._group_condition(group, condition, now)
                 yield from self._event(of_group(group), "Waiting", message, now)
+                for leaf in below:
+                    yield from self._group_condition(leaf, condition._replace(generation=leaf.generation), now)
         elif diagnosis.rejections[0].reason is Reason.UNSUPPORTED:
             yield from self._pod_condition(pods[0], UNSCHEDULABLE, message, now)
             yield from self._event(of_pod(pods[0]), "FailedScheduling", message, now)
@@ -282,13 +316,19 @@ class Reports:
         if self._conditions.get(record.uid) != condition:
             yield self._send("pods", record.key, record.uid, POD_SCHEDULED, condition, now)
 
-    def _group_condition(self, group: GroupRecord, condition: Condition, now: Instant) -> Iterable[Write]:
+    def _group_condition(
+        self, group: GroupRecord | CompositeRecord, condition: Condition, now: Instant
+    ) -> Iterable[Write]:
         """Once True it stays True (statement 64); an attempt that fails then only says that it saw the generation."""
         known = self._conditions.get(group.uid)
         if known is not None and known.status == "True" and condition.status != "True":
             condition = known._replace(generation=condition.generation)
         if known != condition:
-            yield self._send("podgroups", group.key, group.uid, INITIALLY_SCHEDULED, condition, now)
+            composite = isinstance(group, CompositeRecord)
+            resource, kind = (
+                ("compositepodgroups", COMPOSITE_SCHEDULED) if composite else ("podgroups", INITIALLY_SCHEDULED)
+            )
+            yield self._send(resource, group.key, group.uid, kind, condition, now)
 
     def _send(self, resource: str, key: Key, uid: str, kind: str, condition: Condition, now: Instant) -> Write:
         """Only for this incarnation; the time changes only with the status."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from muster.api.instant import Instant
 from muster.api.machine import DELETED, Listed, Observed, Write
 from muster.api.object import Object
 from muster.model.keys import Key
-from muster.model.records import EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
+from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
 from muster.scheduler.cache import Cache
-from muster.scheduler.commit import Commit, owner
+from muster.scheduler.commit import Commit
 from muster.scheduler.entries import News, Seen
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest, Malformed
 from muster.scheduler.queue import Queue
-from muster.scheduler.reports import INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
+from muster.scheduler.reports import COMPOSITE_SCHEDULED, INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
+from muster.scheduler.trees import is_satisfied, nodes_of, tree_of
 from muster.scheduler.versions import Versions, version
 
 NODES, PODS, GROUPS, NAMESPACES = "nodes", "pods", "podgroups", "namespaces"
+COMPOSITES = "compositepodgroups"
 
 
 class Watching:
@@ -30,16 +32,18 @@ class Watching:
         self._ingest, self._cache, self._queue = ingest, cache, queue
         self._commit, self._reports, self._heldback = commit, reports, heldback
         self._said: list[Write] = []
-        self._versions = {resource: Versions() for resource in (NODES, NAMESPACES, GROUPS, PODS)}
+        self._versions = {resource: Versions() for resource in (NODES, NAMESPACES, COMPOSITES, GROUPS, PODS)}
         self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
             NODES: self._put_node,
             NAMESPACES: self._put_namespace,
+            COMPOSITES: self._put_composite,
             GROUPS: self._put_group,
             PODS: self._put_pod,
         }
         self._drop: dict[str, Callable[[Key, Instant], None]] = {
             NODES: self._drop_node,
             NAMESPACES: self._drop_namespace,
+            COMPOSITES: self._drop_composite,
             GROUPS: self._drop_group,
             PODS: self._drop_pod,
         }
@@ -88,11 +92,13 @@ class Watching:
     def _drop_other(self, resource: str, key: Key, uid: str, now: Instant) -> None:
         """Whatever had this name before an object that cannot be read is gone; its own earlier state is kept."""
         cache = self._cache
-        known: NodeRecord | GroupRecord | PodRecord | None
+        known: NodeRecord | CompositeRecord | GroupRecord | PodRecord | None
         if resource == NAMESPACES:
             return  # Its labels are all that is known of it: they stay until they can be read again.
         if resource == NODES:
             known = cache.nodes.get(key.name)
+        elif resource == COMPOSITES:
+            known = cache.forest.composites.get(key)
         else:
             known = cache.groups.get(key) if resource == GROUPS else cache.pods.get(key)
         if known is not None and known.uid != uid:
@@ -118,18 +124,57 @@ class Watching:
 
     def _put_group(self, obj: Object, now: Instant, listed: bool) -> None:
         record = self._ingest.group(obj)
+        before = self._owners([record.key])
         old = self._cache.put_group(record)
         if old is not None and old.uid != record.uid:
             self._reports.forget(old.uid)
         self._reports.seen(obj, record.uid, INITIALLY_SCHEDULED)
         if old != record:
-            self.refresh(EntryKey(EntryKind.POD_GROUP, record.key), now, _group_news(old, record))
+            self._moved(before, now, _group_news(old, record))
 
     def _drop_group(self, key: Key, now: Instant) -> None:
+        before = self._owners([key])
         old = self._cache.drop_group(key)
         if old is not None:
             self._reports.forget(old.uid)
-            self.refresh(EntryKey(EntryKind.POD_GROUP, key), now)
+            self._moved(before, now)
+
+    # -- composite groups
+
+    def _put_composite(self, obj: Object, now: Instant, listed: bool) -> None:
+        record = self._ingest.composite(obj)
+        before = self._owners(self._cache.forest.below(record.key))
+        old = self._cache.put_composite(record)
+        if old is not None and old.uid != record.uid:
+            self._reports.forget(old.uid)
+        self._reports.seen(obj, record.uid, COMPOSITE_SCHEDULED)
+        if old != record:
+            self._moved(before, now, _group_news(old, record))
+
+    def _drop_composite(self, key: Key, now: Instant) -> None:
+        before = self._owners(self._cache.forest.below(key))
+        old = self._cache.drop_composite(key)
+        if old is not None:
+            self._reports.forget(old.uid)
+            self._moved(before, now)
+
+    def _owners(self, leaves: Iterable[Key]) -> dict[Key, EntryKey]:
+        return {leaf: self._cache.owner_of_group(leaf) for leaf in leaves}
+
+    def _moved(self, before: Mapping[Key, EntryKey], now: Instant, news: News = News.NOTHING) -> None:
+        """Links or minimums have changed: members go to the entry that they belong to now, and keep their age."""
+        ages: dict[EntryKey, Seen | None] = {}
+        for leaf, old in before.items():
+            new, entry = self._cache.owner_of_group(leaf), self._queue.entries.get(old)
+            seen = ages.get(new)
+            if new != old and entry is not None and leaf in self._cache.members:
+                seen = entry.seen if seen is None else min(seen, entry.seen)
+            ages[new] = seen
+        for key in dict.fromkeys(before.values()):
+            if key not in ages:
+                self.refresh(key, now)
+        for key, seen in ages.items():
+            self.refresh(key, now, news, seen)
 
     # -- pods
 
@@ -148,9 +193,9 @@ class Watching:
         ours = record.uid in self._cache.assumed
         self._cache.put_pod(record)
         self._commit.seen(record)
-        key = owner(record)
+        key = self._cache.owner(record)
         if known is not None and known.group != record.group:
-            self.refresh(owner(known), now)
+            self.refresh(self._cache.owner(known), now)
         if record.phase is not Phase.PENDING and key.kind is EntryKind.POD and known is None:
             return
         seen = Seen(record.created if listed else now, record.created) if known is None else None
@@ -163,7 +208,7 @@ class Watching:
         if old is not None:
             self._reports.forget(old.uid)
             self._commit.gone(old.uid)
-            self.refresh(owner(old), now, News.LEFT)
+            self.refresh(self._cache.owner(old), now, News.LEFT)
 
     def refresh(self, key: EntryKey, now: Instant, news: News = News.NOTHING, seen: Seen | None = None) -> None:
         """Brings one entry up to date, notes if it is held, and says of a group that runs that it was scheduled."""
@@ -171,6 +216,11 @@ class Watching:
         self._heldback.note(key, now)
         if key.kind is EntryKind.POD_GROUP and self._has_its_minimum(key.key):
             self._said.extend(self._reports.scheduled(self._cache.groups[key.key], now))
+        elif key.kind is EntryKind.COMPOSITE and key.key in self._cache.forest.composites:
+            tree = tree_of(self._cache, key.key)
+            for node in nodes_of(tree) if any(leaf.bound for leaf in tree.leaves()) else ():
+                if is_satisfied(node):
+                    self._said.extend(self._reports.scheduled(node.record, now))
 
     def _has_its_minimum(self, group: Key) -> bool:
         known, members = self._cache.groups.get(group), self._cache.members.get(group)
@@ -183,7 +233,7 @@ def _key(obj: Object) -> Key:
     return Key(obj.namespace, obj.name)
 
 
-def _group_news(old: GroupRecord | None, new: GroupRecord) -> News:
+def _group_news(old: GroupRecord | CompositeRecord | None, new: GroupRecord | CompositeRecord) -> News:
     """A lowered minimum or another policy helps at once; a raised one wakes nothing (statement 34)."""
     if old is None or old.uid != new.uid or new.min_count < old.min_count:
         return News.URGENT

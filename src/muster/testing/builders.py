@@ -17,8 +17,10 @@ from muster.model.keys import Key
 from muster.model.neighbours import Holding, Neighbours
 from muster.model.records import (
     Amounts,
+    CompositeRecord,
     EntryKey,
     EntryKind,
+    GroupNode,
     GroupRecord,
     HostPort,
     NodeRecord,
@@ -202,6 +204,38 @@ def entry(
         running=len(bound),
         succeeded=succeeded,
         bound=tuple(bound),
+    )
+
+
+def composite(
+    name: str, min_groups: int | None = None, *, namespace: str = "default", priority: int = 0, **fields: Any
+) -> CompositeRecord:
+    """A composite group that needs `min_groups` children, or a basic one. `fields` are those of CompositeRecord."""
+    values: dict[str, Any] = {"uid": f"uid-composite-{namespace}-{name}", "generation": 1, "created": 0, **fields}
+    return CompositeRecord(
+        key=Key(namespace, name),
+        policy=Policy.BASIC if min_groups is None else Policy.GANG,
+        min_count=1 if min_groups is None else min_groups,
+        priority=priority,
+        **values,
+    )
+
+
+def hierarchy(tree: GroupNode, *, since: int = 0, attempts: int = 0) -> QueueEntry:
+    """A queue entry of the pending pods of this tree, whose root is a composite group."""
+    record, leaves = tree.record, tuple(tree.leaves())
+    bound = tuple(pod for leaf in leaves for pod in leaf.bound)
+    return QueueEntry(
+        key=EntryKey(EntryKind.COMPOSITE, record.key),
+        uid=record.uid,
+        priority=record.priority,
+        since=since,
+        attempts=attempts,
+        pods=tuple(pod for leaf in leaves for pod in leaf.pending),
+        running=len(bound),
+        succeeded=sum(leaf.succeeded for leaf in leaves),
+        bound=bound,
+        tree=tree,
     )
 
 

@@ -66,6 +66,8 @@ def _head(scheduler: Scheduler, key: EntryKey) -> QueueEntry | None:
     pods = scheduler.queue.pending(key)
     if key.kind is EntryKind.POD:
         return QueueEntry(key, entry.uid, pods[0].priority, entry.seen.since, entry.attempts, pods)
+    if key.kind is EntryKind.COMPOSITE:
+        return scheduler.queue.head(entry)
     group, members = cache.groups[key.key], cache.members[key.key]
     return QueueEntry(
         key=key,

@@ -7,10 +7,9 @@ from typing import Any
 
 from muster.engine.profile import Profile
 from muster.model import wording
-from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
+from muster.model.diagnosis import Diagnosis, GroupOutcome, Reason, Rejection, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, PodClass
-from muster.scheduler.commit import owner
 from muster.scheduler.machine import Scheduler
 from muster.views.inquiry import Inquiry, inquire
 
@@ -41,16 +40,24 @@ def ask(scheduler: Scheduler, profile: Profile, namespace: str, name: str, kind:
     scheduler's own thread.
     """
     key = Key(namespace, name)
-    entry = EntryKey(EntryKind.POD_GROUP, key)
+    entry = scheduler.cache.owner_of_group(key)
+    if kind == EntryKind.COMPOSITE.value:
+        entry = _root_of(scheduler, key)
     if kind == EntryKind.POD.value:
         record = scheduler.cache.pods.get(key)
         if record is None or record.node is not None:
             return None
-        entry = owner(record)
+        entry = scheduler.cache.owner(record)
     if entry not in scheduler.diagnoses:
         return None
-    member = kind == EntryKind.POD.value and entry.kind is EntryKind.POD_GROUP
+    member = kind == EntryKind.POD.value and entry.kind is not EntryKind.POD
     return Question(entry, inquire(scheduler, profile, [entry]), key if member else None)
+
+
+def _root_of(scheduler: Scheduler, key: Key) -> EntryKey:
+    """The entry of the hierarchy that a composite group belongs to."""
+    leaves = scheduler.cache.forest.below(key)
+    return scheduler.cache.owner_of_group(leaves[0]) if leaves else EntryKey(EntryKind.COMPOSITE, key)
 
 
 def why(scheduler: Scheduler, profile: Profile, namespace: str, name: str, kind: str) -> Row | None:
@@ -79,7 +86,20 @@ def row(diagnosis: Diagnosis, inquiry: Inquiry) -> Row:
         else {"resource": shortfall.resource, "lacking": shortfall.lacking, "where": shortfall.where},
         "remedies": [wording.remedy_phrase(remedy) for remedy in diagnosis.remedies],
         "proven": diagnosis.proven,
+        "groups": [_group(outcome, diagnosis) for outcome in diagnosis.groups],
         "revision": diagnosis.revision,
+    }
+
+
+def _group(outcome: GroupOutcome, diagnosis: Diagnosis) -> Row:
+    """One group of a hierarchy."""
+    return {
+        "kind": outcome.kind.value,
+        "name": outcome.key.name,
+        "depth": outcome.depth,
+        "minCount": outcome.min_count,
+        "satisfied": outcome.satisfied,
+        "sentence": wording.outcome_message(diagnosis, outcome),
     }
 
 
