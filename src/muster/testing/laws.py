@@ -14,6 +14,14 @@ import numpy as np
 
 from muster.engine.extension import BEST, Capacity, Dependent, Filter, Plugin, Relations, Rows, Score, View
 from muster.model.diagnosis import Reason
+from muster.model.neighbours import (
+    LabelRequirement,
+    PodDemands,
+    PodSelector,
+    PodTerm,
+    SpreadConstraint,
+    WeightedTerm,
+)
 from muster.model.plan import Bind
 from muster.model.records import HostPort, PodClass, Preference
 from muster.model.resources import NATIVE
@@ -46,6 +54,21 @@ def sample_classes() -> tuple[PodClass, ...]:
         pod_class(cpu=1000, ports=[HostPort("TCP", 80, "10.0.0.1"), HostPort("UDP", 53, "0.0.0.0")]),
         pod_class(images=("registry.example.com/trainer:1", "registry.example.com/side:2")),
         pod_class(cpu=1000, images=("registry.example.com/absent:1",)),
+        *_sociable_classes(),
+    )
+
+
+def _sociable_classes() -> tuple[PodClass, ...]:
+    """Classes that look at other pods; the second is also meant by what the first asks for."""
+    web = PodSelector((LabelRequirement("app", "In", ("web",)),), ("default",))
+    host, zone = PodTerm(web, builders.HOSTNAME), PodTerm(web, ZONE)
+    spread = tuple(SpreadConstraint(web, key, 1, hard) for key in (ZONE, "tier") for hard in (True, False))
+    asking = PodDemands((zone,), (host, zone), (WeightedTerm(5, zone), WeightedTerm(-5, host)), spread)
+    return (
+        pod_class(demands=asking),
+        pod_class(demands=asking, matched=((web,),)),
+        pod_class(demands=PodDemands(anti_affinity=(host,)), matched=((web,),)),
+        pod_class(matched=((web,),)),
     )
 
 
@@ -184,6 +207,8 @@ def _check_sums(asked: _Asked, plugin: Capacity, snapshot: Snapshot, rows: Rows)
     for index, cls in enumerate(asked.classes):
         if any(name not in snapshot.axis.row for name, _ in cls.requests):
             continue
+        if cls.demands is not None or cls.matched:
+            continue  # `after` knows nothing of neighbours.
         for column, name in enumerate(snapshot.nodes.names):
             member = pod("placed", cls)
             placed = oracle.after(snapshot, builders.entry(member), [Bind(member.key, member.uid, name)])
