@@ -115,6 +115,8 @@ def test_the_shapes_are_those_of_the_plan():
         "mixed-gang": (5_000, False),
         "tas-small": (12_000, False),
         "tas-large": (20, True),
+        "tight": (50, True),
+        "tight-placed": (99, False),
         "unschedulable": (20, True),
         "tas-unschedulable": (30, True),
         "restart": (5, True),

@@ -17,6 +17,7 @@ from muster.bench import cluster, fleet, neighbours
 from muster.bench.cluster import Unfinished
 from muster.bench.fleet import Manifest
 from muster.bench.measure import GIBI, Target, in_child, seconds
+from muster.bench.tight import tight
 from muster.sim.world import World
 
 Values = Mapping[str, float]
@@ -193,6 +194,14 @@ SHAPES: Mapping[str, Shape] = {
         ),
         _shape("spread", spread, "pods/s", 2_000, "decision time, 5,000 pods spread over racks and nodes", False),
         _shape("pod-affinity", pod_affinity, "pods/s", 2_000, "decision time, 5,000 pods near and apart", False),
+        Shape(
+            "tight",
+            (
+                Target("tight", "ms/gang", 50, True, "gangs of 60 to 150 unlike pods that fill 90 to 100 %; median"),
+                Target("tight-placed", "%", 99, False, "of them within a first attempt's budget"),
+            ),
+            tight,
+        ),
         _shape("unschedulable", unschedulable, "ms", 20, "verdict on a gang of 1,000 that lacks one node", True),
         _shape("tas-unschedulable", tas_unschedulable, "ms", 30, "verdict on a gang that no rack holds", True),
         Shape(

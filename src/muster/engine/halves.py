@@ -72,7 +72,7 @@ def halves(problem: Problem, kind: int, budget: Budget, size: int) -> Halves:
     cells = 0
     for _ in range(size - 1):
         sets.append(_one_more(sets[-1], asked, limit))
-        cells += sets[-1].sums.nbytes * 3
+        cells += sets[-1].sums.nbytes * 2
     room = np.where(budget.kinds[:, kind], free[budget.row], 0)
     return Halves(pods, tuple(sets), limit, account, room, 1 + cells // CELLS_PER_EXPANSION)
 
