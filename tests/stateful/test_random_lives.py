@@ -16,6 +16,11 @@ def test_invariants_hold_in_a_random_life_among_racks(seed: int) -> None:
     Life(seed, racks=True).live()
 
 
+def test_invariants_hold_in_a_random_life_with_hierarchies(seed: int) -> None:
+    """With composite groups that come, go and are made anew, some in racks."""
+    Life(seed, trees=True).live()
+
+
 def test_a_seed_replays() -> None:
     one, two = Life(7), Life(7)
     one.live()

@@ -36,6 +36,8 @@ class Goal:
     """The group as if it were an entry of its own: all its pending and running pods."""
     awaited: int = 0
     """Members that the minimums of leaves below call for and that are not there to be tried yet."""
+    whole: bool = True
+    """Whether everything below may be tried."""
     index: int = field(default=0)
     """Its place in the hierarchy."""
 
@@ -106,10 +108,11 @@ def _goal(trial: Trial, node: GroupNode, depth: int, levels: tuple[str, ...]) ->
     bound = tuple(pod for leaf in node.leaves() for pod in leaf.bound)
     possible = len(children) >= node.record.min_count
     wanted = sum(goal.wanted for goal in children)
+    whole = all(goal.possible and goal.whole for goal in below)
     awaited = sum(goal.awaited if goal.possible else _awaited(goal.node) for goal in below)
     crowd = members_by_class(trial, pending) if pending and node.record.topology_key is not None else ()
     return Goal(
-        node, depth, possible, need, children, crowd, wanted, levels, _entry(node, pending, bound, need), awaited
+        node, depth, possible, need, children, crowd, wanted, levels, _entry(node, pending, bound, need), awaited, whole
     )
 
 

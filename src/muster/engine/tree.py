@@ -46,11 +46,29 @@ def place_tree(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> P
         spots, work = branch.best or [], branch.spent
         proven = bool(spots) or branch.proven
         replay(trial, spots)
+    if root.whole and total(spots) == len(entry.pods):
+        return PlacedTree(spots, all_scheduled(entry, trial.snapshot.revision), work)
     report = Report(trial, holds, entry, root, start)
     diagnosis = report.placed(spots) if spots else report.failed(proven)
     if not spots:
         trial.ledger.rollback(start)
     return PlacedTree(spots, diagnosis, work)
+
+
+def all_scheduled(entry: QueueEntry, revision: int) -> Diagnosis:
+    """Every group has all its members; there is nothing to be told of any of them."""
+    assert entry.tree is not None
+    return Diagnosis(
+        entry.key,
+        entry.uid,
+        Verdict.SCHEDULED,
+        revision,
+        min_count=entry.tree.record.min_count,
+        running=entry.running,
+        succeeded=entry.succeeded,
+        pending=len(entry.pods),
+        placed=len(entry.pods),
+    )
 
 
 def placements(spots: Sequence[Spot]) -> list[tuple[Sequence[PodRecord], list[int]]]:

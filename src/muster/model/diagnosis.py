@@ -242,7 +242,7 @@ class Diagnosis:
     """By domain, so many slots more would do there; only where all pending members are alike and none suffices."""
 
     groups: tuple[GroupOutcome, ...] = ()
-    """Of a hierarchy: every group, parents before children."""
+    """Of a hierarchy: every group, parents before children; none where all members of all groups are placed."""
 
     @property
     def wakes_on(self) -> frozenset[Cure]:

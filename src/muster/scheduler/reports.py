@@ -208,7 +208,8 @@ class Reports:
         outcomes = {(outcome.kind is EntryKind.POD_GROUP, outcome.key): outcome for outcome in diagnosis.groups}
         for node in nodes_of(tree):
             outcome = outcomes.get((node.is_leaf, node.record.key))
-            if outcome is not None and outcome.satisfied and not outcome.blocker:
+            whole = not diagnosis.groups and diagnosis.verdict is Verdict.SCHEDULED
+            if whole or (outcome is not None and outcome.satisfied and not outcome.blocker):
                 yield from self.scheduled(node.record, now)
                 continue
             reason = ERROR if diagnosis.verdict is Verdict.ERROR else UNSCHEDULABLE

@@ -18,7 +18,7 @@ from muster.sim.cluster import cluster
 from muster.sim.faults import CALM, ROUGH, Rates
 from muster.sim.world import SCHEDULER, World
 from muster.testing import invariants
-from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+from muster.testing.builders import composite_manifest, gang_manifest, node_manifest, pod_manifest, workload_ref
 
 Json = Mapping[str, Any]
 SPACE = "default"
@@ -43,6 +43,8 @@ class Life:
     rates: Rates = ROUGH
     racks: bool = False
     """Whether nodes stand in racks, and some groups have to stay in one."""
+    trees: bool = False
+    """Whether there are hierarchies of groups, among racks as well."""
     gates: FeatureGates = field(default_factory=lambda: FeatureGates.of("GenericWorkload", "WorkloadWithJob"))
     history: list[str] = field(default_factory=list)
     random: Random = field(init=False)
@@ -58,6 +60,11 @@ class Life:
         self.random = Random(self.seed)
         if self.racks:
             self.gates = FeatureGates.of("GenericWorkload", "WorkloadWithJob", "TopologyAwareWorkloadScheduling")
+        if self.trees:
+            self.racks = True
+            self.gates = FeatureGates.of(
+                "GenericWorkload", "WorkloadWithJob", "TopologyAwareWorkloadScheduling", "CompositePodGroup"
+            )
         self.world = cluster(self.gates, seed=self.seed, priority_admission=False, rates=self.rates)
         self.world.most = MOST_STEPS
         self.world.witness = self._judge
@@ -114,7 +121,8 @@ class Life:
             (self._restart, 2),
             (self._pause, 3),
             (self._break_watches, 2),
-            *([(self._move_node, 4)] if self.racks else ()),
+            *([(self._move_node, 4)] if self.racks and not self.trees else ()),
+            *([(self._add_tree, 16), (self._delete_tree, 4), (self._bring_root_back, 8)] if self.trees else ()),
         )
 
     def _add_single(self) -> None:
@@ -131,6 +139,50 @@ class Life:
             self._create(manifest)
             if self.random.random() < 0.2:
                 self.world.settle()
+
+    def _add_tree(self) -> None:
+        """A root with two or three groups of one or two pods below it, one of them perhaps a level deeper."""
+        pick, name = self.random, f"t{self._number()}"
+        priority = pick.choice((0, 0, 10))
+        constraint: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+        size = pick.randint(2, 3)
+        rack = constraint if pick.random() < 0.3 else {}
+        objects = [composite_manifest(name, pick.choice((None, 1, size, size)), priority=priority, **rack)]
+        parent = name
+        if pick.random() < 0.3:
+            parent = f"{name}-sub"
+            below: dict[str, Any] = {"parentCompositePodGroupName": name}
+            objects.append(composite_manifest(parent, pick.choice((None, 1, size)), priority=priority, **below))
+        for number in range(size):
+            group, above = f"{name}g{number}", name if number == 0 else parent
+            minimum, members = pick.choice((None, 1, 2)), pick.randint(1, 2)
+            rack = constraint if pick.random() < 0.3 else {}
+            link: dict[str, Any] = {"parentCompositePodGroupName": above, "workloadRef": workload_ref(name)}
+            objects.append(gang_manifest(group, minimum, priority=priority, **link, **rack))
+            objects += [self._pod(f"{group}-{rank}", group, priority) for rank in range(members)]
+        pick.shuffle(objects)
+        for manifest in objects:
+            self._create(manifest)
+            if pick.random() < 0.2:
+                self.world.settle()
+
+    def _delete_tree(self) -> None:
+        """A composite group goes; what is below it stays."""
+        if group := self._any("compositepodgroups"):
+            name = group["metadata"]["name"]
+            self._do("unprotect", writes.patch("compositepodgroups", SPACE, name, {"metadata": {"finalizers": None}}))
+            self._do("delete", writes.delete("compositepodgroups", SPACE, name))
+
+    def _bring_root_back(self) -> None:
+        """A composite group that others name as their parent and that does not exist is made (again), as a root."""
+        there = {group["metadata"]["name"] for group in self._list("compositepodgroups")}
+        below = [*self._list("podgroups"), *self._list("compositepodgroups")]
+        named = {group["spec"].get("parentCompositePodGroupName"): group for group in below}
+        lost = sorted(name for name in named if name and name not in there)
+        if lost:
+            name = self.random.choice(lost)
+            minimum = self.random.choice((None, 1, 2))
+            self._create(composite_manifest(name, minimum, priority=named[name]["spec"].get("priority", 0)))
 
     def _constraint(self, group: str) -> Json:
         """With racks, every other group has to stay in one; made anew under the same name it does so again."""

@@ -393,6 +393,27 @@ def gang_manifest(
     }
 
 
+def composite_manifest(
+    name: str, min_groups: int | None, *, namespace: str = "default", priority: int | None = None, **spec: Any
+) -> dict[str, Any]:
+    """A v1alpha3 CompositePodGroup that needs `min_groups` children; None makes a basic one."""
+    policy: dict[str, Any] = {"basic": {}} if min_groups is None else {"gang": {"minGroupCount": min_groups}}
+    body: dict[str, Any] = {"workloadRef": workload_ref(name), "schedulingPolicy": policy, **spec}
+    if priority is not None:
+        body["priority"] = priority
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": body,
+    }
+
+
+def workload_ref(name: str) -> dict[str, str]:
+    """What a group in a hierarchy must carry; the Workload itself need not exist."""
+    return {"workloadName": name, "templateName": name}
+
+
 def gang_manifests(
     name: str, size: int, *, min_count: int | None = None, namespace: str = "default", **pod_fields: Any
 ) -> list[dict[str, Any]]:

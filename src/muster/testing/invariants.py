@@ -21,16 +21,29 @@ from muster.apiserver.server import ApiServer
 from muster.model.decision import Decision
 from muster.model.diagnosis import Verdict
 from muster.model.keys import Key
-from muster.model.records import EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord, QueueEntry
+from muster.model.records import (
+    CompositeRecord,
+    EntryKey,
+    EntryKind,
+    GroupNode,
+    GroupRecord,
+    NodeRecord,
+    Phase,
+    PodRecord,
+    QueueEntry,
+)
 from muster.model.snapshot import Snapshot
 from muster.scheduler.effects import Decide
 from muster.scheduler.ingest import Ingest
 from muster.scheduler.machine import Scheduler
 from muster.testing import builders, oracle
+from muster.testing.trees import most_placed, tree_violations
 
 Json = Mapping[str, Any]
 LARGEST = 2_000
 """Entries whose exact answer needs more combinations of members than this are left to other tests."""
+MOST_IN_A_TREE = 6
+"""Likewise the pods of a hierarchy."""
 _SUFFIXES = {
     "m": Fraction(1, 1000), "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
     "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "Ti": Fraction(2**40), "": Fraction(1),
@@ -44,11 +57,13 @@ class State:
     nodes: tuple[Json, ...]
     pods: tuple[Json, ...]
     groups: tuple[Json, ...]
+    composites: tuple[Json, ...] = ()
 
 
 def read(server: ApiServer, now: Instant) -> State:
     """What the server holds."""
-    return State(*(tuple(_items(server, resource, now)) for resource in ("nodes", "pods", "podgroups")))
+    resources = ("nodes", "pods", "podgroups", "compositepodgroups")
+    return State(*(tuple(_items(server, resource, now)) for resource in resources))
 
 
 def overcommitted(state: State) -> list[str]:
@@ -75,6 +90,8 @@ def premature(asked: Decide) -> list[str]:
     for head in asked.heads:
         if any(pod.gates for pod in head.pods):
             wrong.append(f"{head.key} is decided although a member is gated")
+        if head.tree is not None:
+            continue
         if head.group is None and head.pods[0].group is not None:
             wrong.append(f"{head.key} is decided alone although it belongs to group {head.pods[0].group}")
         if head.group is None and head.pods[0].scheduler_name != builders.DEFAULT_SCHEDULER:
@@ -88,6 +105,10 @@ def unsound(asked: Decide, decision: Decision) -> list[str]:
     for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=True):
         binds = plan.binds
         if not binds:
+            continue
+        if head.tree is not None:
+            wrong += [f"{head.key}: {sentence}" for sentence in tree_violations(snapshot, head, binds)]
+            snapshot = oracle.after(snapshot, head, binds)
             continue
         if len(binds) < head.needed:
             wrong.append(f"{head.key} needs {head.needed} members at once and gets {len(binds)}")
@@ -104,7 +125,10 @@ def missed(asked: Decide, decision: Decision) -> list[str]:
     """Entries that the decision leaves out although they could have been placed; large ones are not looked at."""
     wrong, snapshot = [], asked.snapshot
     for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=True):
-        if not plan.binds and diagnosis.proven and _is_small(head) and not _is_unsupported(head):
+        if head.tree is not None:
+            if not plan.binds and _is_small_tree(head) and diagnosis.proven and most_placed(snapshot, head):
+                wrong.append(f"{head.key} could be placed")
+        elif not plan.binds and diagnosis.proven and _is_small(head) and not _is_unsupported(head):
             answer = oracle.can_place(snapshot, head)
             if answer.feasible:
                 wrong.append(f"{head.key} could be placed: {dict(answer.assignment)}")
@@ -161,7 +185,8 @@ def waiting_in_vain(state: State, *, groups: bool = True, topology: bool = False
     `groups`: whether GenericWorkload is on; `topology`: whether TopologyAwareWorkloadScheduling is.
     """
     known = _Known(state, groups=groups, topology=topology)
-    wrong = []
+    placeable = (entry for entry in known.trees() if most_placed(known.snapshot, entry))
+    wrong = [f"{entry.key} waits, and could be placed" for entry in placeable]
     for entry in known.entries():
         if _is_small(entry) and not _is_unsupported(entry):
             answer = oracle.can_place(known.snapshot, entry)
@@ -194,6 +219,8 @@ class _Known:
         for raw in state.groups:
             record = ingest.group(Object(raw))
             self.groups[record.key] = record
+        composites = [ingest.composite(Object(raw)) for raw in state.composites]
+        self.composites = {record.key: record for record in composites}
 
     @property
     def snapshot(self) -> Snapshot:
@@ -217,12 +244,41 @@ class _Known:
         for key, pods in members.items():
             group = self.groups.get(key)
             waiting = tuple(pod for pod in pods if _is_waiting(pod))
-            if group is None or group.terminating or not waiting or any(pod.gates for pod in waiting):
+            if group is None or group.parent or group.terminating or not waiting or any(pod.gates for pod in waiting):
                 continue
             running = tuple(pod for pod in pods if pod.phase is Phase.BOUND and not pod.terminating)
             ended = sum(pod.phase is Phase.SUCCEEDED and not pod.terminating for pod in pods)
             entry = _entry(EntryKey(EntryKind.POD_GROUP, key), waiting, group, group.priority)
             yield replace(entry, running=len(running), bound=running, succeeded=ended)
+
+    def trees(self) -> Iterator[QueueEntry]:
+        """Entries of hierarchies that may be attempted and that can be looked at completely (13, 17, 51)."""
+        for root in self.composites.values():
+            if root.parent is not None or root.terminating:
+                continue
+            entry = builders.hierarchy(self._tree(root))
+            odd = any(pod.gates or pod.unsupported or pod.cls.host_ports for pod in entry.pods)
+            agree = len({pod.scheduler_name for pod in (*entry.pods, *entry.bound)}) < 2 and all(
+                pod.priority == root.priority for pod in (*entry.pods, *entry.bound)
+            )
+            assert entry.tree is not None
+            if entry.pods and entry.tree.has_quorum and agree and not odd and _is_small_tree(entry):
+                yield entry
+
+    def _tree(self, record: CompositeRecord) -> GroupNode:
+        inner = [c for c in self.composites.values() if c.parent == record.key.name and not c.terminating]
+        leaves = [g for g in self.groups.values() if g.parent == record.key.name and not g.terminating]
+        return GroupNode(record, (*map(self._tree, inner), *map(self._leaf, leaves)))
+
+    def _leaf(self, group: GroupRecord) -> GroupNode:
+        pods = [p for p in self.pods if p.group == group.key.name and not p.terminating]
+        pending = tuple(p for p in pods if p.phase is Phase.PENDING)
+        bound = tuple(p for p in pods if p.phase is Phase.BOUND)
+        return GroupNode(group, (), pending, bound, sum(p.phase is Phase.SUCCEEDED for p in pods))
+
+
+def _is_small_tree(entry: QueueEntry) -> bool:
+    return len(entry.pods) <= MOST_IN_A_TREE and not any(pod.cls.host_ports for pod in entry.pods)
 
 
 def _entry(key: EntryKey, pods: tuple[PodRecord, ...], group: GroupRecord | None, priority: int) -> QueueEntry:
