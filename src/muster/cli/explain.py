@@ -14,7 +14,7 @@ from muster.cli.objects import named, resolve
 Verdict = Mapping[str, Any]
 OURS = "default-scheduler"
 """The schedulerName that Muster answers to."""
-SCHEDULED = (catalog.POD_GROUP, catalog.JOB, catalog.POD)
+SCHEDULED = (catalog.POD_GROUP, catalog.COMPOSITE_POD_GROUP, catalog.JOB, catalog.POD)
 
 
 def explain(what: str | None, name: str | None, namespace: str | None, as_json: bool, server: str | None) -> int:
@@ -41,10 +41,16 @@ def paragraph(verdict: Verdict) -> str:
     """The verdict, its numbers, its reasons and what would help."""
     lines = [str(verdict["sentence"])]
     lines += [f"  because  {reason['sentence']}" for reason in verdict.get("reasons") or []]
+    lines += [_group(group) for group in verdict.get("groups") or []]
     lines += [f"  help     {remedy}" for remedy in verdict.get("remedies") or []]
     if verdict.get("pod"):
         lines.append(f"  pod {verdict['pod']['name']}: {verdict['pod']['sentence']}")
     return "\n".join(lines)
+
+
+def _group(group: Verdict) -> str:
+    """One group of a hierarchy, indented by its level."""
+    return f"  {'  ' * group['depth']}{group['kind']} {group['name']}: {group['sentence'] or 'has what it needs'}"
 
 
 def _queue(waiting: list[Verdict]) -> str:
@@ -103,6 +109,8 @@ def _settled(client: Client, kind: catalog.Kind, namespace: str, name: str) -> s
         raise Failure(told(answer))
     if kind is catalog.POD:
         return f"Pod {namespace}/{name}: {_state_of_pod(answer.body)}"
+    if kind is catalog.COMPOSITE_POD_GROUP:
+        return f"CompositePodGroup {namespace}/{name}: waits for nothing"
     return f"PodGroup {namespace}/{name}: waits for nothing; {_state_of_group(client, answer.body)}"
 
 

@@ -14,7 +14,7 @@ from muster.views.queue import rows
 from muster.views.why import ask
 
 PREFIX = "/muster/v1"
-KINDS = ("PodGroup", "Pod")
+KINDS = ("PodGroup", "CompositePodGroup", "Pod")
 
 
 def routes(living: Callable[[], Cluster]) -> list[web.RouteDef]:
