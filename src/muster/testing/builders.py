@@ -267,14 +267,7 @@ def snapshot(
     names |= {name for held in nominations for name, _ in held.cls.requests}
     axis = ResourceAxis().extended(names | set(known))
     columns = NodeColumns(nodes, axis, levels)
-    used = np.zeros((len(axis), len(columns)), dtype=np.int64)
-    ports: dict[HostPort, Counter[str]] = {}
-    for record in bound:
-        assert record.node is not None, f"{record.key} is in no node"
-        used[:, columns.index[record.node]] += axis.vector(record.usage)
-        for port in record.cls.host_ports:
-            ports.setdefault(port, Counter())[record.node] += 1
-    used.flags.writeable = False
+    used, ports = _taken(columns, bound)
     generations = np.ones(len(columns), dtype=np.int64)
     generations.flags.writeable = False
     return Snapshot(
@@ -287,6 +280,18 @@ def snapshot(
         groups={record.key: record for record in groups},
         neighbours=_neighbours(columns, bound, pending, spaces or {}),
     )
+
+
+def _taken(columns: NodeColumns, bound: Sequence[PodRecord]) -> tuple[np.ndarray, dict[HostPort, Counter[str]]]:
+    used = np.zeros((len(columns.axis), len(columns)), dtype=np.int64)
+    ports: dict[HostPort, Counter[str]] = {}
+    for record in bound:
+        assert record.node is not None, f"{record.key} is in no node"
+        used[:, columns.index[record.node]] += columns.axis.vector(record.usage)
+        for port in record.cls.host_ports:
+            ports.setdefault(port, Counter())[record.node] += 1
+    used.flags.writeable = False
+    return used, ports
 
 
 def _neighbours(
