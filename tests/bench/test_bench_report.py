@@ -113,6 +113,7 @@ def test_the_shapes_are_those_of_the_plan():
         "spread": (2_000, False),
         "pod-affinity": (2_000, False),
         "mixed-gang": (5_000, False),
+        "cpg-tas": (8_000, False),
         "tas-small": (12_000, False),
         "tas-large": (20, True),
         "tight": (50, True),

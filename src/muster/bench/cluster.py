@@ -24,7 +24,7 @@ from muster.sim.cluster import uids
 from muster.sim.world import SCHEDULER, World
 
 GATES = FeatureGates.of("GenericWorkload")
-TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling")
+TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
 
 
 class Unfinished(Exception):
@@ -46,7 +46,7 @@ def empty(nodes: int) -> World:
 
 
 def racked(nodes: int) -> World:
-    """The same in fifty racks, with topology constraints switched on."""
+    """The same in fifty racks, with topology constraints and hierarchies switched on."""
     return _of(fleet.nodes(nodes, fleet.per_large_rack(nodes)), TOPOLOGY)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+from muster.testing.builders import composite_manifest, gang_manifest, node_manifest, pod_manifest, workload_ref
 
 NODES = 5_000
 """The size the targets are meant for."""
@@ -101,6 +101,17 @@ def racked_gang(name: str, size: int, **fields: Any) -> list[Manifest]:
     group, *members = gang(name, size, **fields)
     group["spec"]["schedulingConstraints"] = {"topology": [{"key": RACK}]}
     return [group, *members]
+
+
+def hierarchy(name: str, groups: int, size: int, **fields: Any) -> list[Manifest]:
+    """A CompositePodGroup in one zone that needs all of `groups` gangs, each of them in one rack."""
+    zone = {"topology": [{"key": "topology.kubernetes.io/zone"}]}
+    manifests: list[Manifest] = [composite_manifest(name, groups, schedulingConstraints=zone)]
+    for number in range(groups):
+        group, *members = racked_gang(f"{name}-{number}", size, **fields)
+        group["spec"] |= {"parentCompositePodGroupName": name, "workloadRef": workload_ref(name)}
+        manifests += [group, *members]
+    return manifests
 
 
 ROLES: Sequence[tuple[str, dict[str, Any]]] = (

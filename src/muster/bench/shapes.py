@@ -50,6 +50,12 @@ def tas_small(nodes: int) -> Values:
     return {"tas-small": _pods_per_second(cluster.racked(nodes), chain.from_iterable(gangs))}
 
 
+def cpg_tas(nodes: int) -> Values:
+    """Hierarchies of two gangs of four: a zone for both, a rack for each."""
+    trees = [fleet.hierarchy(f"cpg-{number:04d}", 2, 4, gpus=2) for number in range(fleet.scaled(1_500, nodes))]
+    return {"cpg-tas": _pods_per_second(cluster.racked(nodes), chain.from_iterable(trees))}
+
+
 def basic_pods(nodes: int) -> Values:
     return {"basic-pods": _pods_per_second(cluster.empty(nodes), fleet.singles(fleet.scaled(10_000, nodes)))}
 
@@ -188,6 +194,9 @@ SHAPES: Mapping[str, Shape] = {
         _shape("basic-pods", basic_pods, "pods/s", 10_000, "decision time, 10,000 single pods", False),
         _shape("lived-in", lived_in, "pods/s", 10_000, "the same where hardly two nodes are used alike", False),
         _shape("mixed-gang", mixed_gang, "pods/s", 5_000, "decision time, 50 gangs of 20 in 5 roles", False),
+        _shape(
+            "cpg-tas", cpg_tas, "pods/s", 8_000, "decision time, 1,500 hierarchies of 2 gangs in zone and rack", False
+        ),
         _shape("tas-small", tas_small, "pods/s", 12_000, "decision time, 2,250 gangs of 4 in 50 racks", False),
         _shape(
             "tas-large", tas_large, "ms/gang", 20, "decision time, 9 gangs of 1,000, each in one rack; median", True
