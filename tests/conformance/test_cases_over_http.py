@@ -13,10 +13,10 @@ CASES = Path(__file__).parents[2] / "conformance" / "cases"
 
 
 def cases(area: str) -> list[Case]:
-    return select([CASES / area], needs=["job", "topology"])
+    return select([CASES / area], needs=["job", "topology", "composite"])
 
 
-@pytest.mark.parametrize("area", ["gang", "basic", "queue", "topology", "validation"])
+@pytest.mark.parametrize("area", ["gang", "basic", "queue", "topology", "composite", "validation"])
 def test_every_case_of_the_area_passes_over_http(area: str) -> None:
     results = list(run([case.path for case in cases(area)], over="http"))
     failed = [f"{result.case.name}: {'; '.join(result.sentences)}" for result in results if not result.passed]
