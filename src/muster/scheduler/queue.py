@@ -129,9 +129,11 @@ class Queue:
             self._activate(entry)
 
     def _is_let_go(self, entry: Entry, news: News) -> bool:
-        """Whether nobody runs any more who ties the group to a domain."""
+        """Whether nobody runs any more who ties the group to a domain; in a hierarchy whoever leaves may have."""
+        if news is not News.LEFT or entry.key.kind is EntryKind.COMPOSITE:
+            return news is News.LEFT
         tied = entry.within is not None and bool(entry.within.anchors)
-        return news is News.LEFT and tied and not self.cache.members[entry.key.key].running
+        return tied and not self.cache.members[entry.key.key].running
 
     def _wake(self, entry: Entry, now: Instant) -> None:
         """To the active queue, or to the end of its backoff; `now` 0: without backoff."""

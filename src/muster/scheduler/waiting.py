@@ -71,6 +71,8 @@ class Waiting:
         """Entries that other pods stand in the way of or are missed by; whether the terms of those keep them out."""
         self._anchored: dict[str, dict[EntryKey, Entry]] = {}
         """Entries by the nodes of members that tie them to a domain."""
+        self._trees: dict[EntryKey, Entry] = {}
+        """Hierarchies: their groups may have constraints on several levels, so any changed label may help them."""
 
     def add(self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], lacks: int) -> None:
         """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`."""
@@ -83,6 +85,8 @@ class Waiting:
             self._neighbourly[entry.key] = (entry, Reason.EXISTING_ANTI_AFFINITY in _reasons(diagnosis))
         for node in entry.within.anchors if entry.within else ():
             self._anchored.setdefault(node, {})[entry.key] = entry
+        if entry.key.kind is EntryKind.COMPOSITE:
+            self._trees[entry.key] = entry
         for cls in entry.classes:
             line = self._lines.get(cls)
             if line is None:
@@ -108,6 +112,7 @@ class Waiting:
                 del self._anchored[node]
         entry.classes = frozenset()
         self._neighbourly.pop(entry.key, None)
+        self._trees.pop(entry.key, None)
 
     def cured_by_neighbours(self, moved: Set[Selection | Holding]) -> Iterator[Entry]:
         """Takes out and yields what may be placeable now that these pods have come or gone; of alike pods the first."""
@@ -142,6 +147,8 @@ class Waiting:
         if self._neighbourly and any(touch.changed for touch in touched.values()):
             # Domains may have come, gone, or got other nodes.
             yield from self._cured_together([entry for entry, _ in self._neighbourly.values()])
+        if self._trees and any(_relabelled(touch, self._rooms.records.get(node)) for node, touch in touched.items()):
+            yield from self._cured_together(tuple(self._trees.values()))
         for node, touch in touched.items():
             record = self._rooms.records.get(node)
             if touch.changed and node in self._anchored:
@@ -219,6 +226,13 @@ class Waiting:
             self.remove(entry)
             entry.runner_of = cls
             yield entry
+
+
+def _relabelled(touch: Touch, record: NodeRecord | None) -> bool:
+    """Whether a node is in other domains than before: relabelled, new, gone or back."""
+    if not touch.changed:
+        return False
+    return record is None or touch.record is None or record.labels != touch.record.labels
 
 
 def _domain(within: Within, record: NodeRecord | None) -> str | None:
