@@ -29,9 +29,9 @@ def test_a_seed_replays() -> None:
     assert [d.at for d in one.world.decisions] == [d.at for d in two.world.decisions]
 
 
-@pytest.mark.parametrize("once_broken", [1136, 2001, 2152])
+@pytest.mark.parametrize("once_broken", [287, 1136, 2001, 2152])
 def test_lives_that_once_lost_a_wake_up_go_on(once_broken: int) -> None:
-    """Room freed during a decision, or for a gang of several classes, was overlooked until the safety retry."""
+    """Room freed during a decision, or held by a plan that was not taken, was overlooked until the safety retry."""
     Life(once_broken).live()
 
 

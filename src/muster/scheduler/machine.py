@@ -218,7 +218,7 @@ class Scheduler:
                 else:
                     yield from self._fail(entry, head, diagnosis, now, plan=plan)
             elif self.commit.holds(head, plan, changed):
-                yield from self._take(entry, head, plan, diagnosis, now)
+                yield from self._take(entry, head, plan, diagnosis, now, in_doubt=in_doubt)
             else:
                 in_doubt = True
                 self.queue.again(entry, now, stale=True)
@@ -228,8 +228,9 @@ class Scheduler:
         return self.queue.entries.get(entry.key) is entry
 
     def _take(
-        self, entry: Entry, head: QueueEntry, plan: Plan, diagnosis: Diagnosis, now: Instant
+        self, entry: Entry, head: QueueEntry, plan: Plan, diagnosis: Diagnosis, now: Instant, *, in_doubt: bool
     ) -> Iterator[SchedulerEffect]:
+        """`in_doubt`: an earlier plan was not taken, so members that were left out may fit after all."""
         whole = len(plan.binds)
         deficit = self.queue.deficit(entry)
         if deficit is not None:
@@ -238,7 +239,7 @@ class Scheduler:
         nodes = len({step.node for step in plan.binds})
         yield from self._reports.placed(head, diagnosis, bound, nodes, now)
         yield from self.commit.start(head, plan, quiet=head.key.kind is not EntryKind.POD and bound >= MANY)
-        self.queue.placed(entry, head, diagnosis, now, trimmed=bound < whole)
+        self.queue.placed(entry, head, diagnosis, now, trimmed=in_doubt or bound < whole)
 
     def _fail(
         self,
