@@ -225,14 +225,3 @@ class _Best:
     def _ages(self, counts: tuple[int, ...]) -> list[int]:
         """Places in the member order of those placed; the first ones of each class are."""
         return sorted(p for some, n in zip(self._members, counts, strict=True) for p in some.places[:n])
-
-
-def _to_nominated(trial: Trial, members: Sequence[Members]) -> list[int]:
-    """Members with a nominated node go there if they still fit (P25); counts by class."""
-    counts = [0] * len(members)
-    for i, some in enumerate(members):
-        for node in nominated_nodes(trial, some.pods):
-            if trial.state(some.cls).slots[node] > 0:
-                trial.ledger.place(some.cls, node)
-                counts[i] += 1
-    return counts
