@@ -25,6 +25,8 @@ KINDS = {
     "v1/Node": "io.k8s.api.core.v1.Node",
     "v1/Pod": "io.k8s.api.core.v1.Pod",
     "v1/Event": "io.k8s.api.core.v1.Event",
+    "v1/PersistentVolume": "io.k8s.api.core.v1.PersistentVolume",
+    "v1/PersistentVolumeClaim": "io.k8s.api.core.v1.PersistentVolumeClaim",
     "v1/Binding": "io.k8s.api.core.v1.Binding",
     "v1/DeleteOptions": "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "policy/v1/Eviction": "io.k8s.api.policy.v1.Eviction",
@@ -40,6 +42,11 @@ KINDS = {
     "scheduling.k8s.io/v1alpha3/CompositePodGroup": "io.k8s.api.scheduling.v1alpha3.CompositePodGroup",
     "scheduling.k8s.io/v1beta1/PodGroup": "io.k8s.api.scheduling.v1beta1.PodGroup",
     "scheduling.k8s.io/v1beta1/Workload": "io.k8s.api.scheduling.v1beta1.Workload",
+    "storage.k8s.io/v1/StorageClass": "io.k8s.api.storage.v1.StorageClass",
+    "storage.k8s.io/v1/CSINode": "io.k8s.api.storage.v1.CSINode",
+    "storage.k8s.io/v1/CSIDriver": "io.k8s.api.storage.v1.CSIDriver",
+    "storage.k8s.io/v1/CSIStorageCapacity": "io.k8s.api.storage.v1.CSIStorageCapacity",
+    "storage.k8s.io/v1/VolumeAttachment": "io.k8s.api.storage.v1.VolumeAttachment",
 }
 """apiVersion/kind -> the name of its definition upstream."""
 

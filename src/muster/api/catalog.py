@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from muster.api import batch, core, resource, scheduling
+from muster.api import batch, core, resource, scheduling, storage
 from muster.api.defaults import groups, jobs, pods, status
 from muster.api.defaults import small as small_defaults
 from muster.api.gates import FeatureGates
@@ -185,6 +185,27 @@ LEASE = Kind(
     "Lease", "coordination.k8s.io", "v1", "leases", "lease", core.Lease,
     created_by_update=True, needs_revision=True, validate=small.lease,
 )  # fmt: skip
+PERSISTENT_VOLUME = Kind(
+    "PersistentVolume", "", "v1", "persistentvolumes", "persistentvolume", storage.PersistentVolume, ("pv",), False,
+    ("status",),
+)  # fmt: skip
+PERSISTENT_VOLUME_CLAIM = Kind(
+    "PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", "persistentvolumeclaim",
+    storage.PersistentVolumeClaim, ("pvc",), True, ("status",),
+)  # fmt: skip
+STORAGE_CLASS = Kind(
+    "StorageClass", "storage.k8s.io", "v1", "storageclasses", "storageclass", storage.StorageClass, ("sc",), False,
+)  # fmt: skip
+CSI_NODE = Kind("CSINode", "storage.k8s.io", "v1", "csinodes", "csinode", storage.CsiNode, (), False)
+CSI_DRIVER = Kind("CSIDriver", "storage.k8s.io", "v1", "csidrivers", "csidriver", storage.CsiDriver, (), False)
+CSI_STORAGE_CAPACITY = Kind(
+    "CSIStorageCapacity", "storage.k8s.io", "v1", "csistoragecapacities", "csistoragecapacity",
+    storage.CsiStorageCapacity,
+)  # fmt: skip
+VOLUME_ATTACHMENT = Kind(
+    "VolumeAttachment", "storage.k8s.io", "v1", "volumeattachments", "volumeattachment", storage.VolumeAttachment,
+    (), False, ("status",),
+)  # fmt: skip
 
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,
@@ -202,6 +223,13 @@ KINDS: tuple[Kind, ...] = (
     RESOURCE_CLAIM_TEMPLATE,
     DEVICE_CLASS,
     LEASE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    CSI_NODE,
+    CSI_DRIVER,
+    CSI_STORAGE_CAPACITY,
+    VOLUME_ATTACHMENT,
 )
 
 _BY_PLURAL: Mapping[str, Kind] = MappingProxyType({kind.plural: kind for kind in KINDS})

@@ -7,6 +7,7 @@ from __future__ import annotations
 import msgspec
 
 from muster.api.meta import Condition, LabelSelector, ObjectMeta, Part, Quantity
+from muster.api.volumes import Volume
 
 # --- pod: containers ---------------------------------------------------------------------------------------------
 
@@ -37,6 +38,12 @@ class ContainerPort(Part, frozen=True):
     host_ip: str = msgspec.field(default="", name="hostIP")
 
 
+class ContainerRestartRule(Part, frozen=True):
+    """What happens when the container exits; which exits it is about is not read."""
+
+    action: str = ""
+
+
 class Container(Part, frozen=True):
     """A container; an init container with `restart_policy` Always is a sidecar."""
 
@@ -45,6 +52,7 @@ class Container(Part, frozen=True):
     resources: Resources = NO_RESOURCES
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
     image_pull_policy: str = ""
     termination_message_policy: str = ""
 
@@ -189,14 +197,15 @@ class PodSpec(Part, frozen=True):
     restart_policy: str = "Always"
     dns_policy: str = "ClusterFirst"
     host_network: bool = False
+    host_users: bool | None = None
+    """False: the pod has a user namespace of its own."""
     hostname: str = ""
     subdomain: str = ""
     runtime_class_name: str | None = None
     service_account_name: str = ""
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
-    volumes: tuple[dict[str, object], ...] = ()
-    """A name and one source each; which sources there are is the schema's business."""
+    volumes: tuple[Volume, ...] = ()
     ephemeral_containers: tuple[dict[str, object], ...] = ()
     readiness_gates: tuple[PodReadinessGate, ...] = ()
     host_aliases: tuple[HostAlias, ...] = ()
@@ -277,6 +286,8 @@ class NodeStatus(Part, frozen=True):
     allocatable: dict[str, Quantity] = {}
     images: tuple[ContainerImage, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    declared_features: tuple[str, ...] = ()
+    """Features whose support depends on the node, and that this one has (KEP-5328)."""
 
 
 class Node(Part, frozen=True):

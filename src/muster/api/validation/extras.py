@@ -1,9 +1,8 @@
-"""Rules for parts of a pod that Muster stores and does not read: volumes, readiness gates, host aliases."""
+"""Rules for parts of a pod that Muster stores and does not read: readiness gates, host aliases."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 
 from muster.api.core import HostAlias, PodReadinessGate, PodSpec
 from muster.api.validation import checks, names
@@ -12,29 +11,12 @@ from muster.api.validation.field import Path
 
 
 def extras(spec: PodSpec, path: Path) -> Errors:
-    """Everything here but volumes."""
+    """All of them."""
     errors = _readiness_gates(spec.readiness_gates, path / "readinessGates")
     errors += _host_aliases(spec.host_aliases, path / "hostAliases")
     if spec.ephemeral_containers:
         message = "cannot be set on a new pod or a template, and Muster serves no way to add them later"
         errors.append((path / "ephemeralContainers").forbidden(message))
-    return errors
-
-
-def volumes(values: tuple[Mapping[str, object], ...], path: Path) -> Errors:
-    """Each has a name of its own and exactly one source."""
-    errors: Errors = []
-    seen: set[str] = set()
-    for i, volume in enumerate(values):
-        at, name = path // i, str(volume.get("name") or "")
-        errors += checks.text(name, at / "name", names.dns_label)
-        if name and name in seen:
-            errors.append((at / "name").duplicate(name, "volume names must be unique in the pod"))
-        seen.add(name)
-        sources = [member for member in volume if member != "name"]
-        if not sources:
-            errors.append(at.required("must specify a volume type"))
-        errors += [(at / source).forbidden("may not specify more than 1 volume type") for source in sources[1:]]
     return errors
 
 

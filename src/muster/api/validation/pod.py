@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.api.core import ContainerStatus, Pod, PodResourceClaim, PodSpec, PodTemplate, Resources
 from muster.api.gates import FeatureGates
-from muster.api.validation import checks, containers, extras, groups, meta, names, placement, pod_update
+from muster.api.validation import checks, containers, extras, groups, meta, names, placement, pod_update, volumes
 from muster.api.validation.checks import Errors
 from muster.api.validation.field import SPEC, STATUS, FieldError, Path
 
@@ -45,7 +45,7 @@ def pod_spec(spec: PodSpec, path: Path, gates: FeatureGates) -> Errors:
     if spec.resources is not None:
         errors += containers.pod_level(spec, path / "resources")
     if spec.volumes:
-        errors += extras.volumes(spec.volumes, path / "volumes")
+        errors += volumes.volumes(spec.volumes, path / "volumes")
     if spec.ephemeral_containers or spec.readiness_gates or spec.host_aliases:
         errors += extras.extras(spec, path)
     if spec.resource_claims:
