@@ -42,8 +42,9 @@ def test_weight_zero_switches_a_score_off_and_none_given_is_one():
 
 def test_the_default_profile_filters_in_the_order_of_the_reasons():
     profile = default_profile()
-    reasons = [plugin.reason for plugin in (*profile.filters, *profile.capacities)]
-    assert reasons == sorted(reasons)
+    for plugins in (profile.filters, profile.capacities):
+        reasons = [plugin.reason for plugin in plugins]
+        assert reasons == sorted(reasons)
 
 
 def test_names_are_those_under_which_plugins_are_known():

@@ -19,6 +19,7 @@ class Cure(Enum):
     NODE_RELABELLED = "node labels changed"
     NODE_UNTAINTED = "node taints changed"
     NODE_UNCORDONED = "node made schedulable"
+    NODE_FEATURES_CHANGED = "node declares other features"
     ROOM_FREED = "a pod left a node or shrank"
     PORT_FREED = "a pod with host ports left a node"
     MEMBER_CHANGED = "a member pod came, went or changed"
@@ -30,7 +31,7 @@ class Cure(Enum):
 class Reason(IntEnum):
     """Why a node was rejected, or an entry waits before any node is looked at. The value is a stable code.
 
-    1-63 fit the engine's uint8 column, in the order in which the filters run; 0 means not rejected.
+    1-63 fit the engine's uint8 column; of filters of one kind the smaller runs first; 0 means not rejected.
     """
 
     NONE = 0
@@ -49,6 +50,8 @@ class Reason(IntEnum):
     POD_ANTI_AFFINITY = 10
     # Another pod there has an anti-affinity term that means this one.
     EXISTING_ANTI_AFFINITY = 11
+    # The node does not declare a feature that the pod needs ; `detail` names those that are missing.
+    NODE_FEATURES = 12
 
     GATED = 64
     MEMBERS_MISSING = 65
@@ -94,6 +97,7 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.NODE_UNSCHEDULABLE: frozenset({Cure.NODE_ADDED, Cure.NODE_UNCORDONED}),
     Reason.NODE_TAINTED: frozenset({Cure.NODE_ADDED, Cure.NODE_UNTAINTED}),
     Reason.NODE_SELECTOR: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED}),
+    Reason.NODE_FEATURES: frozenset({Cure.NODE_ADDED, Cure.NODE_FEATURES_CHANGED}),
     Reason.HOST_PORTS: frozenset({Cure.NODE_ADDED, Cure.PORT_FREED}),
     Reason.INSUFFICIENT: _ROOM,
     Reason.NOMINATED_AWAY: _ROOM,
@@ -148,8 +152,8 @@ class Remedy(NamedTuple):
     """One change that would let the entry be placed, cheapest first. `action` is a code that `wording` renders.
 
     Actions: add-members (amount), lower-min-count (to amount), free (amount of detail), add-nodes (amount, like
-    detail), uncordon (amount nodes), tolerate (detail), remove-gate (amount, the names in detail), create-group
-    (detail), match-priority.
+    detail), uncordon (amount nodes), tolerate (detail), declare (amount nodes, the feature in detail), remove-gate
+    (amount, the names in detail), create-group (detail), match-priority.
     """
 
     action: str

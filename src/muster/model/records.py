@@ -102,6 +102,8 @@ class PodClass:
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     images: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    """What its node must declare (KEP-5328), sorted."""
     demands: PodDemands | None = None
     """What it asks of other pods; None: nothing."""
     matched: tuple[Selection, ...] = ()
@@ -117,6 +119,7 @@ class PodClass:
             self.tolerations,
             self.host_ports,
             self.images,
+            self.features,
             self.demands,
             self.matched,
         )
@@ -177,6 +180,8 @@ class NodeRecord:
     unschedulable: bool = False
     images: Mapping[str, int] = field(default_factory=dict)
     """Image name -> size in bytes."""
+    features: tuple[str, ...] = ()
+    """What it declares (KEP-5328), sorted."""
 
 
 class Policy(Enum):

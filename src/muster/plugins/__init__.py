@@ -8,6 +8,7 @@ from muster.engine.extension import Plugin
 from muster.engine.profile import Profile, build_profile
 from muster.plugins.balanced import Balanced
 from muster.plugins.image_locality import ImageLocality
+from muster.plugins.node_features import NodeFeatures
 from muster.plugins.node_selection import NodeSelection, NodeUnschedulable
 from muster.plugins.pack import Pack
 from muster.plugins.pod_affinity import PodAffinity
@@ -25,6 +26,7 @@ BUILT_IN: Mapping[str, Callable[[], Plugin]] = {
     "resources_fit": ResourcesFit,
     "topology_spread": TopologySpread,
     "pod_affinity": PodAffinity,
+    "node_features": NodeFeatures,
     "pack": Pack,
     "spread": Spread,
     "balanced": Balanced,

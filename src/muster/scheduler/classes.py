@@ -20,6 +20,7 @@ from muster.model.records import (
 )
 from muster.model.resources import PODS
 from muster.scheduler.demands import demands_of, looked_at
+from muster.scheduler.features import required_features
 
 _MOST = 50_000
 """Fingerprints kept; when more differ, the oldest knowledge is thrown away as a whole (classes stay interned)."""
@@ -38,11 +39,16 @@ def image_name(name: str) -> str:
 
 
 class Classes:
-    """Interns pod classes and usages. Two pods with the same relevant parts cost one look-up."""
+    """Interns pod classes and usages. Two pods with the same relevant parts cost one look-up.
 
-    __slots__ = ("_by_content", "_by_fingerprint", "_usages")
+    Args:
+        features: whether a class has the features that its node must declare.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_by_content", "_by_fingerprint", "_features", "_usages")
+
+    def __init__(self, *, features: bool = True) -> None:
+        self._features = features
         self._by_fingerprint: dict[bytes, PodClass] = {}
         self._by_content: dict[PodClass, PodClass] = {}
         self._usages: dict[bytes, Amounts] = {}
@@ -58,7 +64,7 @@ class Classes:
         if known is None:
             if len(self._by_fingerprint) >= _MOST:
                 self._by_fingerprint.clear()
-            made = pod_class(msgspec.convert(raw, core.Pod, strict=False))
+            made = pod_class(msgspec.convert(raw, core.Pod, strict=False), features=self._features)
             known = self._by_fingerprint[fingerprint] = self._by_content.setdefault(made, made)
         return known
 
@@ -93,12 +99,13 @@ def _relevant(spec: Mapping[str, Any]) -> tuple[Any, ...]:
         get("overhead"),
         get("resources"),
         get("hostNetwork"),
+        get("hostUsers"),
     )
 
 
 def _of_container(container: Mapping[str, Any]) -> tuple[Any, ...]:
     get = container.get
-    return (get("image"), get("resources"), get("ports"), get("restartPolicy"))
+    return (get("image"), get("resources"), get("ports"), get("restartPolicy"), get("restartPolicyRules"))
 
 
 def _told(status: Mapping[str, Any]) -> Any:
@@ -117,7 +124,7 @@ def _told(status: Mapping[str, Any]) -> Any:
     return told
 
 
-def pod_class(pod: core.Pod) -> PodClass:
+def pod_class(pod: core.Pod, *, features: bool = True) -> PodClass:
     """Everything about a pod that decides where it may run."""
     spec = pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -130,6 +137,7 @@ def pod_class(pod: core.Pod) -> PodClass:
         tolerations=tuple(sorted({_toleration(t) for t in spec.tolerations}, key=repr)),
         host_ports=tuple(sorted(set(_host_ports(running, host_network=spec.host_network)))),
         images=tuple(sorted({image_name(c.image) for c in (*spec.containers, *spec.init_containers) if c.image})),
+        features=required_features(spec) if features else (),
         demands=demands_of(pod),
     )
 

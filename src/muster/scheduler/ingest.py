@@ -43,13 +43,14 @@ class Ingest:
 
     Args:
         groups: whether `schedulingGroup` counts (GenericWorkload); off, every pod is a single pod.
+        features: whether pods need nodes that declare features (NodeDeclaredFeatures).
         topology: whether a group's topology constraint counts (TopologyAwareWorkloadScheduling, statement 2).
     """
 
     __slots__ = ("_classes", "_groups", "_labels", "_strings", "_topology")
 
-    def __init__(self, *, groups: bool = True, topology: bool = False) -> None:
-        self._classes = Classes()
+    def __init__(self, *, groups: bool = True, topology: bool = False, features: bool = True) -> None:
+        self._classes = Classes(features=features)
         self._groups = groups
         self._topology = topology
         self._strings: dict[str, str] = {}
@@ -265,4 +266,5 @@ def _node(raw: Raw) -> NodeRecord:
             for image in status.get("images") or ()
             for name in image.get("names") or ()
         },
+        features=tuple(sorted(set(status.get("declaredFeatures") or ()))),
     )

@@ -69,7 +69,9 @@ class Scheduler:
         self._budget = budget or Work()
         self._reports = Reports(self.cache, scheduler_name, placements=gates.topology)
         self._heldback = HeldBack(self.queue)
-        ingest = Ingest(groups=gates.generic_workload, topology=gates.topology)
+        ingest = Ingest(
+            groups=gates.generic_workload, topology=gates.topology, features="NodeDeclaredFeatures" in gates.on
+        )
         self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback)
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}

@@ -233,6 +233,7 @@ def _as_good(old: NodeRecord, new: NodeRecord) -> bool:
         (new.unschedulable or not old.unschedulable)
         and old.taints == new.taints
         and old.labels == new.labels
+        and set(old.features) >= set(new.features)
         and all(amount <= had.get(name, 0) for name, amount in new.allocatable)
         and old.uid == new.uid
     )

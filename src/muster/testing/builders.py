@@ -146,6 +146,7 @@ def node(
     taints: Sequence[Taint] = (),
     unschedulable: bool = False,
     images: Mapping[str, int] | None = None,
+    features: Sequence[str] = (),
     uid: str | None = None,
 ) -> NodeRecord:
     """A node of 64 cores and 256 GiB that carries its name as hostname label."""
@@ -157,6 +158,7 @@ def node(
         taints=tuple(taints),
         unschedulable=unschedulable,
         images=images or {},
+        features=tuple(sorted(features)),
     )
 
 

@@ -54,6 +54,8 @@ def sample_classes() -> tuple[PodClass, ...]:
         pod_class(cpu=1000, ports=[HostPort("TCP", 80, "10.0.0.1"), HostPort("UDP", 53, "0.0.0.0")]),
         pod_class(images=("registry.example.com/trainer:1", "registry.example.com/side:2")),
         pod_class(cpu=1000, images=("registry.example.com/absent:1",)),
+        pod_class(features=("New",)),
+        pod_class(cpu=1000, features=("New", "Newer")),
         *_sociable_classes(),
     )
 
@@ -76,11 +78,17 @@ def sample_snapshots() -> tuple[Snapshot, ...]:
     """A cluster with a node of each kind and pods on it, one bare node, and nothing at all."""
     nodes = (
         node("n1", gpus=8, labels={ZONE: "a", "tier": "1"}, images={"registry.example.com/trainer:1": 4 * GIB}),
-        node("n2", gpus=8, labels={ZONE: "a", "tier": "2"}, images={"registry.example.com/trainer:1": GIB // 2}),
+        node(
+            "n2",
+            gpus=8,
+            labels={ZONE: "a", "tier": "2"},
+            images={"registry.example.com/trainer:1": GIB // 2},
+            features=["New", "Newer"],
+        ),
         node("n3", labels={ZONE: "b"}, taints=[taint("dedicated", "training"), taint("spot", "", "PreferNoSchedule")]),
         node("n4", labels={ZONE: "b"}, unschedulable=True, images={"registry.example.com/side:2": GIB}),
         node("n5", cpu=0, memory=GIB, taints=[taint("dedicated", "serving", "NoExecute")]),
-        node("n6", cpu=2000, pods=2, labels={"tier": "gold"}),
+        node("n6", cpu=2000, pods=2, labels={"tier": "gold"}, features=["New"]),
     )
     bound = (
         pod("b1", node="n1", cpu=8000, gpus=4, memory=64 * GIB),

@@ -195,6 +195,8 @@ class _Room:
             return Reason.NODE_TAINTED, ("",)
         if not admits(self.node, cls):
             return Reason.NODE_SELECTOR, ("",)
+        if not set(cls.features) <= set(self.node.features):
+            return Reason.NODE_FEATURES, ("",)
         if any(clash(port, other) for port in cls.host_ports for other in self.ports):
             return Reason.HOST_PORTS, ("",)
         short = tuple(name for name, amount in cls.requests if amount > 0 and amount > self.free.get(name, 0))

@@ -139,6 +139,8 @@ def _more(diagnosis: Diagnosis, rejection: Rejection, inquiry: Inquiry) -> str:
     if rejection.reason is Reason.PRIORITY_MISMATCH and head.group is not None:
         odd = next((pod for pod in (*head.pods, *head.bound) if pod.priority != head.priority), None)
         return f": pod {odd.key.name} has {odd.priority}, the group {head.priority}" if odd else ""
+    if rejection.reason is Reason.NODE_FEATURES:
+        return f": not declared: {rejection.detail}" if rejection.detail else ""
     if rejection.reason is Reason.NODE_SELECTOR:
         unknown = dict.fromkeys(label for pod in head.pods for label in _unknown_labels(pod.cls, inquiry))
         return f": no node has the label {', '.join(unknown)}" if unknown else ""

@@ -12,13 +12,15 @@ from muster.api.gates import FeatureGates
 
 
 def node(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
-    """Canonical amounts; without an allocatable, all of the capacity is."""
+    """Canonical amounts; without an allocatable, all of the capacity is. Declared features go with their gate."""
     if not isinstance(obj.get("status"), Mapping):
         return
     status = dict(obj["status"])
     for field in ("capacity", "allocatable"):
         if field in status:
             status[field] = amounts(status[field])
+    if "NodeDeclaredFeatures" not in gates.on and "declaredFeatures" not in parts.at(old, "status"):
+        status.pop("declaredFeatures", None)
     if "capacity" in status:
         status.setdefault("allocatable", status["capacity"])
     obj["status"] = status
