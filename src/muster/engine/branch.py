@@ -7,6 +7,7 @@ after that; the search goes on for a while for a choice that takes more members 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,11 +30,18 @@ class Share(NamedTuple):
     goal: Goal
     placement: Placement | None
     counts: tuple[int, ...] | None
+    loose: bool = False
+    """Other members do as well, and more may be needed by those who look at them: `counts` is one way of many."""
 
     @property
     def demand(self) -> Demand:
+        """What it takes at least."""
         if not self.counts:
             return ()
+        if self.loose:
+            beyond = sum(len(some) for some in self.goal.members) - self.goal.need
+            least = ((some.cls, len(some) - beyond) for some in self.goal.members)
+            return tuple((cls, n) for cls, n in least if n > 0)
         return tuple((some.cls, n) for some, n in zip(self.goal.members, self.counts, strict=True) if n)
 
 
@@ -83,6 +91,8 @@ class Branch:
         self._sparing = False
         self._stop = limit
         self._most = self.room.most(root, None)
+        self._packing = Packing(trial)
+        self._loose = any(trial.depends(some.cls) for leaf in root.leaves() for some in leaf.members)
 
     def run(self) -> None:
         """First with as many children as can be, then, if nothing was found, with as few as must be."""
@@ -151,10 +161,21 @@ class Branch:
             if where is None:
                 break
             where = where.parent
-        if demand and not all(self.room.holds(tuple(self._loads[w].items()), w) for w in touched):
-            self._take_back(share)
-            return False
-        return True
+        if not demand:
+            return True
+        if all(self.room.holds(tuple(self._loads[w].items()), w) for w in touched) and self._may_fit(share.placement):
+            return True
+        self._take_back(share)
+        return False
+
+    def _may_fit(self, where: Placement | None) -> bool:
+        """Whether all that is in this domain may fit there, beyond what the sums say."""
+        if where is None:
+            return True
+        before = self._packing.spent
+        fits = self._packing.may_fit([share for share in self._shares if share.placement is where])
+        self.spent += self._packing.spent - before
+        return fits
 
     def _take_back(self, share: Share | None) -> None:
         if share is None:
@@ -175,7 +196,8 @@ class Branch:
         at = min(range(len(tasks)), key=lambda i: self._rank(tasks[i]))
         task, rest = tasks[at], tasks[:at] + tasks[at + 1 :]
         loads = frozenset((id(w), frozenset(load.items())) for w, load in self._loads.items() if load)
-        name = (frozenset(task.name for task in tasks), loads)
+        loose = frozenset(Counter((s.goal.index, id(s.placement)) for s in self._shares if s.loose).items())
+        name = (frozenset(task.name for task in tasks), loads, loose)
         return _Frame(self._moves(task, rest), share, name, self._found)
 
     def _rank(self, task: _Task) -> tuple[int, int]:
@@ -236,18 +258,21 @@ class Branch:
     def _with_members(self, task: _Task, rest: tuple[_Task, ...]) -> Iterator[_Move]:
         goal = task.goal
         for counts in _ways([len(some) for some in goal.members], goal.need):
-            yield _Move(rest, Share(goal, task.placement, counts))
+            yield _Move(rest, Share(goal, task.placement, counts, self._loose))
+            if self._loose:
+                return
 
     # -- everything is chosen
 
     def _complete(self) -> bool:
         """Places the minimums and then what is over; whether nothing better can be found."""
         start = self._trial.ledger.checkpoint()
-        packing = Packing(self._trial, max(self._limit - self.spent, 1))
-        spots = packing.place([share for share in self._shares if share.counts is not None])
-        self.spent += packing.spent
-        self.proven = self.proven and packing.proven
+        packing, before = self._packing, self._packing.spent
+        wanted = [share for share in self._shares if share.counts is not None]
+        spots = packing.place(wanted, max(self._limit - self.spent, 1))
+        self.spent += packing.spent - before
         if spots is None:
+            self.proven = self.proven and packing.proven
             return False
         self._fill(spots)
         self._trial.ledger.rollback(start)
@@ -261,17 +286,25 @@ class Branch:
 
     def _fill(self, spots: list[Spot]) -> None:
         """Gives what is over to the groups that were left out, then to further members."""
-        for share in self._shares:
-            if share.counts is None:
-                self._left_out(share, spots)
-        for share in self._shares:
-            if share.counts is not None and share.goal.members:
-                there = counts_of(share.goal, spots)
-                left = [len(some) - n for some, n in zip(share.goal.members, there, strict=True)]
-                if any(left):
-                    world = self._world(share.placement)
-                    spots.append(place_some(world, share.goal, left, there, 1))
-                    self._adopt(world)
+        before = -1
+        while total(spots) > before:
+            before = total(spots)
+            for share in self._shares:
+                if share.counts is None and not any(any(counts_of(leaf, spots)) for leaf in share.goal.leaves()):
+                    self._left_out(share, spots)
+            for share in self._shares:
+                if share.counts is not None and share.goal.members:
+                    self._rest_of(share, spots)
+            if not self._loose:
+                return
+
+    def _rest_of(self, share: Share, spots: list[Spot]) -> None:
+        there = counts_of(share.goal, spots)
+        left = [len(some) - n for some, n in zip(share.goal.members, there, strict=True)]
+        if any(left):
+            world = self._world(share.placement)
+            spots.append(place_some(world, share.goal, left, there, 1))
+            self._adopt(world)
 
     def _left_out(self, share: Share, spots: list[Spot]) -> None:
         world, more = self._world(share.placement), list[Spot]()

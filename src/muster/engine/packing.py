@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from muster.engine.dive import find
 from muster.engine.goals import Goal
+from muster.engine.mingle import Item, mingle
 from muster.engine.problem import Problem, distinct_rows
 from muster.engine.search import Outcome
-from muster.engine.spots import Spot, place_some
+from muster.engine.spots import Spot, place_some, replay
 from muster.engine.trial import Trial
 from muster.model.topology import Placement
 
 QUICK = 16
 """What the members of one leaf may cost while leaves are placed one after the other."""
+LOOK = 64
+"""What it may cost to see that a lot has no room."""
 
 
 class Wanted(Protocol):
@@ -28,30 +33,110 @@ class Wanted(Protocol):
     def placement(self) -> Placement | None: ...
     @property
     def counts(self) -> tuple[int, ...] | None: ...
+    @property
+    def loose(self) -> bool:
+        """Whether other members of the leaf do as well, and more of them: `counts` is but one way to its minimum."""
+        ...
 
 
 class Packing:
-    """One such problem; what is placed is on the ledger of the whole cluster."""
+    """One hierarchy's such problems; what is placed is on the ledger of the whole cluster.
 
-    def __init__(self, trial: Trial, limit: int) -> None:
-        self._trial, self._limit = trial, limit
+    Leaves in placements that share no nodes have nothing to do with each other: each lot is placed by itself, and what
+    came of it is remembered.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._known: dict[object, list[Spot] | None] = {}
+        """By who is where: where they go; None: there is no way."""
+        self._open: set[object] = set()
+        """Of these a first look has not told."""
         self.spent = 0
         self.proven = True
-        """Where nothing was found: there is nothing."""
+        """Where nothing was found at last: there is nothing."""
 
-    def place(self, wanted: Sequence[Wanted]) -> list[Spot] | None:
-        """All of these members, or None and nothing is placed."""
+    def place(self, wanted: Sequence[Wanted], limit: int) -> list[Spot] | None:
+        """All of these members, or None and nothing is placed; about `limit` expansions may be spent."""
+        asking = [one for one in wanted if one.counts and (one.loose or any(one.counts))]
+        lots = [asking] if self._depend(asking) else _apart(asking)
+        start, stop, spots = self._trial.ledger.checkpoint(), self.spent + limit, list[Spot]()
+        for lot in sorted(lots, key=lambda lot: _name(lot) in self._open):
+            some = self._lot(lot, max(stop - self.spent, 1))
+            if some is None:
+                self._trial.ledger.rollback(start)
+                return None
+            spots += some
+        return spots
+
+    def may_fit(self, wanted: Sequence[Wanted]) -> bool:
+        """A short look at a lot, or a part of one. False: there is no way. Nothing is placed."""
         asking = [one for one in wanted if one.counts and any(one.counts)]
+        name = _name(asking)
+        if name in self._known or name in self._open:
+            return self._known.get(name, []) is not None
+        classes = {some.cls for one in asking for some, n in zip(one.goal.members, one.counts or (), strict=True) if n}
+        if len(classes) < 2 or self._depend(asking):
+            return True  # The sums say all that there is to say, or less can be said than that.
+        start = self._trial.ledger.checkpoint()
+        found = self._lot(asking, LOOK) is not None or not self.proven
+        self._trial.ledger.rollback(start)
+        return found
+
+    def _depend(self, asking: Sequence[Wanted]) -> bool:
+        return any(self._trial.depends(some.cls) for one in asking for some in one.goal.members)
+
+    def _lot(self, asking: Sequence[Wanted], limit: int) -> list[Spot] | None:
+        name = _name(asking)
+        if name not in self._known:
+            self.proven = True
+            found = self._find(asking, limit)
+            if found is None and not self.proven:
+                self._open.add(name)
+                return None
+            self._known[name] = found
+            return found
+        known = self._known[name]
+        self.proven = True
+        if known is not None:
+            replay(self._trial, known)
+        return known
+
+    def _find(self, asking: Sequence[Wanted], limit: int) -> list[Spot] | None:
         for by_size in (False, True):
             spots = self._one_by_one(asking, by_size)
             if spots is not None:
                 return spots
             if len(asking) == 1:
                 break
-        if any(self._trial.depends(some.cls) for one in asking for some in one.goal.members):
-            self.proven = False
+        if self._depend(asking):
+            return self._mingled(asking, limit)
+        return self._exactly(asking, limit)
+
+    def _mingled(self, asking: Sequence[Wanted], limit: int) -> list[Spot] | None:
+        """Members of all leaves in any order, since they open or close nodes to each other."""
+        shares, needs = _shares(asking)
+        items = [share.item for share in shares]
+        found = mingle(self._trial, items, needs, limit)
+        self.spent += found.work
+        if found.steps is None:
+            self.proven = found.proven
             return None
-        return self._exactly(asking)
+        where: dict[tuple[int, int], Counter[int]] = {}
+        for at, node in found.steps:
+            who = next(who for who, left in shares[at].of.items() if left)
+            shares[at].of[who] -= 1
+            where.setdefault(who, Counter())[node] += 1
+        spots = []
+        for o, one in enumerate(asking):
+            mine = [where.get((o, i), Counter[int]()) for i in range(len(one.goal.members))]
+            cells = tuple(
+                (some.cls, node, count)
+                for some, nodes in zip(one.goal.members, mine, strict=True)
+                for node, count in nodes.items()
+            )
+            spots.append(Spot(one.goal, tuple(nodes.total() for nodes in mine), cells))
+        return spots
 
     def _one_by_one(self, asking: Sequence[Wanted], by_size: bool) -> list[Spot] | None:
         """The narrowest placement first, or the largest pods."""
@@ -76,13 +161,13 @@ class Packing:
             spots.append(spot)
         return spots
 
-    def _exactly(self, asking: Sequence[Wanted]) -> list[Spot] | None:
+    def _exactly(self, asking: Sequence[Wanted], limit: int) -> list[Spot] | None:
         """As one group of unlike pods, each of which may go to the nodes of its own placement only."""
         items = [(one, i) for one in asking for i, n in enumerate(one.counts or ()) if n]
         problem = self._problem(items)
         if problem is None:
             return None
-        found = find(problem, int(problem.counts.sum()), self._limit)
+        found = find(problem, int(problem.counts.sum()), limit)
         self.spent += found.expansions
         if found.outcome is not Outcome.FOUND:
             self.proven = found.outcome is Outcome.IMPOSSIBLE
@@ -129,3 +214,59 @@ class Packing:
         kinds, kind = distinct_rows(np.hstack((free, slots > 0)))
         nodes = tuple(useful[kind == t] for t in range(len(kinds)))
         return Problem(amounts, sizes, free[kinds], slots[kinds] > 0, nodes)
+
+
+@dataclass(slots=True)
+class _Shared:
+    """Members that are alike to the search, and of whom they are: (leaf, class of the leaf) -> how many."""
+
+    item: Item
+    of: dict[tuple[int, int], int]
+
+
+def _shares(asking: Sequence[Wanted]) -> tuple[list[_Shared], list[int]]:
+    """The items of these leaves and what each party needs. Where all of a leaf's members are to be placed anyway, its
+    alike members are one party with those of other such leaves in the same placement."""
+    shares: list[_Shared] = []
+    needs: list[int] = []
+    merged: dict[tuple[int, Placement | None], _Shared] = {}
+    for o, one in enumerate(asking):
+        sizes = [len(some) for some in one.goal.members] if one.loose else list(one.counts or ())
+        need = one.goal.need if one.loose else sum(sizes)
+        free = need < sum(sizes)
+        if free:
+            needs.append(need)
+        for i, (some, size) in enumerate(zip(one.goal.members, sizes, strict=True)):
+            if not size:
+                continue
+            known = None if free else merged.get((some.cls, one.placement))
+            if known is not None:
+                known.of[o, i] = size
+                known.item = known.item._replace(size=known.item.size + size)
+                needs[known.item.party] += size
+                continue
+            if not free:
+                needs.append(size)
+            shares.append(_Shared(Item(len(needs) - 1, some.cls, size, one.placement), {(o, i): size}))
+            if not free:
+                merged[some.cls, one.placement] = shares[-1]
+    return shares, needs
+
+
+def _name(asking: Sequence[Wanted]) -> object:
+    return frozenset((one.goal.index, id(one.placement), one.counts) for one in asking)
+
+
+def _apart(asking: Sequence[Wanted]) -> list[list[Wanted]]:
+    """Lots of which no two share a node."""
+    lots: list[tuple[set[int] | None, list[Wanted]]] = []
+    for one in asking:
+        nodes = None if one.placement is None else set(one.placement.nodes.tolist())
+        members = [one]
+        for lot in list(lots):
+            if nodes is None or lot[0] is None or not nodes.isdisjoint(lot[0]):
+                lots.remove(lot)
+                nodes = None if nodes is None or lot[0] is None else nodes | lot[0]
+                members = lot[1] + members
+        lots.append((nodes, members))
+    return [members for _, members in lots]
