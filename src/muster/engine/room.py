@@ -35,6 +35,9 @@ class Room:
         nodes = trial.snapshot.nodes
         bound = root.entry.bound if root.entry is not None else ()
         self._run_on = {n for pod in bound if pod.node and (n := nodes.index.get(pod.node)) is not None}
+        self._counters = (
+            () if trial.ties is None else tuple((counter, counts.copy()) for counter, counts in trial.ties.state())
+        )
         self._keys = tuple(dict.fromkeys(goal.key for goal in self._goals if goal.key is not None))
 
     def _values(self, goal: Goal) -> frozenset[str]:
@@ -142,7 +145,8 @@ class Room:
         """Equal for domains between which the choice makes no difference to a group, nor to the rest of the tree.
 
         That is so where the nodes look alike, lie alike in the domains of the keys used below, share the domains of
-        every other key that the hierarchy uses, and no member runs there. Otherwise every domain is like itself only.
+        every other key that the hierarchy uses, count alike to members that look at other pods, and no member runs
+        there. Otherwise every domain is like itself only.
         """
         known = self._alike.get((goal.index, domain))
         if known is None:
@@ -158,10 +162,13 @@ class Room:
             return id(domain)
         columns = self._trial.snapshot.nodes
         foreign = [columns.label(key).codes for key in self._keys if key != goal.key and key not in inner]
+        counted = self._counted(domain)
+        if counted is None:
+            return id(domain)
         kinds = self._kinds_of_nodes()
         looks = [(int(kinds[n]), *(int(codes[n]) for codes in foreign)) for n in nodes]
         if not inner:
-            return tuple(sorted(looks))
+            return counted, tuple(sorted(looks))
         codes = columns.label(inner[0]).codes
         parts: dict[int, list[tuple[int, ...]]] = {}
         for n, look in zip(nodes, looks, strict=True):
@@ -169,10 +176,31 @@ class Room:
         if any(code >= 0 and len(some) != int((codes == code).sum()) for code, some in parts.items()):
             return id(domain)
         bare = tuple(sorted(parts.pop(-1, ())))
-        return bare, tuple(sorted(tuple(sorted(some)) for some in parts.values()))
+        return counted, bare, tuple(sorted(tuple(sorted(some)) for some in parts.values()))
+
+    def _counted(self, domain: Placement) -> object | None:
+        """What the counts of pods by domain say of a placement as a whole; None: they look into it.
+
+        Counts of each node by itself are part of how nodes look.
+        """
+        found: list[object] = []
+        for counter, counts in self._counters:
+            codes, every = counter.codes[domain.nodes], counter.codes
+            first = int(codes[0])
+            if (codes == first).all():
+                own = first >= 0 and int((every == first).sum()) == len(codes)
+                found.append(("own", int(counts[first])) if own else ("around", first))
+            elif not (np.bincount(every[every >= 0])[codes[codes >= 0]] == 1).all():
+                return None
+        return tuple(found)
 
     def _kinds_of_nodes(self) -> np.ndarray:
         """int64[N]: nodes with equal free room that admit the same classes have the same number."""
         if self._kinds is None:
-            _, self._kinds = distinct_rows(np.vstack([self._room, *self._slots.values()]).T)
+            alone = [
+                column
+                for counter, counts in self._counters
+                for column in (counter.counted, counter.codes >= 0, counts[counter.codes])
+            ]
+            _, self._kinds = distinct_rows(np.vstack([self._room, *self._slots.values(), *alone]).T)
         return self._kinds

@@ -36,10 +36,10 @@ class Symmetry:
     """Colours of nodes for these classes: equal colours can be exchanged without a difference to anybody.
 
     Where the domains of all keys nest, two domains are alike if they count alike and hold alike nodes. Where they
-    overlap, a node is only exchanged with others of the very same domains.
+    overlap, a node is only exchanged with others of the very same domains. `marks`: columns that tell nodes apart too.
     """
 
-    def __init__(self, trial: Trial, classes: Sequence[int]) -> None:
+    def __init__(self, trial: Trial, classes: Sequence[int], marks: Iterable[np.ndarray] = ()) -> None:
         self._trial, self._classes = trial, np.array(classes, dtype=np.intp)
         ties = trial.ties
         assert ties is not None
@@ -47,7 +47,7 @@ class Symmetry:
         size = len(trial)
         rows = np.flatnonzero(trial.ledger.amounts[self._classes].any(axis=0))
         self._rows, self._amounts = rows, trial.ledger.amounts[np.ix_(self._classes, rows)]
-        static = [trial.state(cls).feasible.passes for cls in self._classes.tolist()]
+        static = [*marks, *(trial.state(cls).feasible.passes for cls in self._classes.tolist())]
         self._moving: list[int] = []
         for place, (counter, counts) in enumerate(ties.state()):
             if counter.adds[self._classes].any():
