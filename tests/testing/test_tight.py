@@ -1,12 +1,12 @@
 """Large gangs that nearly fill their cluster: the generator keeps its word, and the engine places them.
 
-`make test` looks at a few; `make soak` at 300, within the first budget and then with fifty times as much, and prints
-the figures.
+`make test` looks at a few; `make soak` at 300 of eight roles and 300 of unlike pods, within the first budget and then
+with fifty times as much, and prints the figures.
 """
 
-from collections import Counter
+from collections.abc import Callable
 from statistics import median, quantiles
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -14,73 +14,100 @@ from muster.engine.decide import decide
 from muster.engine.work import Work
 from muster.model.decision import Decision
 from muster.plugins import default_profile
-from muster.testing import oracle
-from muster.testing.tight import KINDS, SLACKS, tight
+from muster.testing import oracle, trees
+from muster.testing.tight import KINDS, SLACKS, Tight, tight, unlike
 
 PROFILE = default_profile()
 FIRST = Work()
 FIFTYFOLD = Work(50 * FIRST.expansions)
-SAMPLE = range(2 * len(KINDS) * len(SLACKS))
+SAMPLE = range(len(KINDS) * len(SLACKS))
+A_FEW_UNLIKE = range(8)
 MANY = range(300)
 
 
-def decided(instance, budget) -> Decision:
+def decided(instance: Tight, budget: Work) -> Decision:
     return decide(instance.snapshot, [instance.entry], PROFILE, now=0, budget=budget)
 
 
-def placed(decision) -> bool:
-    return bool(decision.plans[0].binds)
+def placed(instance: Tight, decision: Decision) -> bool:
+    return len(decision.plans[0].binds) == len(instance.pods)
+
+
+def assert_unused(instance: Tight) -> None:
+    for row, tolerance in enumerate((3, 3, 7)):  # Accelerators are few, and whole.
+        room, asked = (sum(amount[row] for amount in some) for some in (instance.nodes, instance.pods))
+        unused = 100 * (room - asked) / room
+        assert unused == 0 if instance.slack == 0 else abs(unused - instance.slack) < tolerance, (
+            f"row {row}: {unused} %"
+        )
 
 
 @pytest.mark.parametrize("number", SAMPLE)
-def test_tight_gangs_are_feasible_by_construction_and_leave_what_they_are_said_to(number):
+def test_tight_gangs_are_of_eight_roles_on_sixty_nodes_in_ten_racks(number):
     instance = tight(number)
-    assert len(instance.nodes) <= 60 and 50 <= len(instance.pods) <= 150
     assert instance == tight(number)
-    for row in range(3):
-        room, asked = (sum(amount[row] for amount in some) for some in (instance.nodes, instance.pods))
-        unused = 100 * (room - asked) / room
-        assert unused == 0 if instance.slack == 0 else abs(unused - instance.slack) < 3, f"row {row}: {unused} %"
+    assert len(instance.nodes) == 60 and len(instance.pods) == 150
+    assert len(set(instance.pods)) == 8
+    assert len({node.labels["topology.kubernetes.io/rack"] for node in instance.snapshot.nodes.records}) == 10
+    assert_unused(instance)
 
 
-def test_unlike_pods_are_unlike_and_roles_are_eight():
-    for number in SAMPLE:
-        instance = tight(number)
-        classes = len(set(instance.pods))
-        assert classes > 0.9 * len(instance.pods) if "unlike" in instance.name else classes <= 8
+@pytest.mark.parametrize("number", A_FEW_UNLIKE)
+def test_unlike_pods_are_unlike(number):
+    instance = unlike(number)
+    assert instance == unlike(number)
+    assert 10 <= len(instance.nodes) <= 60 <= len(instance.pods) <= 150
+    assert len(set(instance.pods)) > 0.9 * len(instance.pods)
+    assert_unused(instance)
 
 
-def test_a_sample_of_tight_gangs_is_placed_within_the_first_budget():
+def test_hierarchies_ask_for_the_racks_and_the_zone_that_hold_them():
+    of_kind = {instance.name.split("-")[0]: instance for instance in map(tight, range(len(KINDS)))}
+    tree, racks = of_kind["tree"].entry.tree, of_kind["racks"].entry.tree
+    assert {len({pod.cls for pod in leaf.pending}) for leaf in tree.leaves()} == {1}
+    assert [len(leaf.pending) for leaf in racks.leaves()] == [15] * 10
+    assert all(leaf.record.topology_key.endswith("rack") for leaf in racks.leaves())
+    assert tree.record.topology_key == racks.record.topology_key == of_kind["zone"].entry.group.topology_key
+
+
+def violations(instance: Tight, decision: Decision) -> list[str]:
+    judge = oracle.violations if instance.entry.tree is None else trees.tree_violations
+    return judge(instance.snapshot, instance.entry, decision.plans[0].binds)
+
+
+@pytest.mark.parametrize("make, seeds", [(tight, SAMPLE), (unlike, A_FEW_UNLIKE)])
+def test_a_sample_is_placed_within_the_first_budget(make, seeds):
     missed = []
-    for number in SAMPLE:
-        instance = tight(number)
+    for instance in map(make, seeds):
         decision = decided(instance, FIRST)
-        assert not oracle.violations(instance.snapshot, instance.entry, decision.plans[0].binds)
-        if not placed(decision):
+        assert not violations(instance, decision)
+        if not placed(instance, decision):
             assert not decision.diagnoses[0].proven, f"{instance.name} is said to be impossible"
             missed.append(instance.name)
-    assert len(missed) <= 1, missed
+    assert len(missed) <= (make is unlike), missed
 
 
 @pytest.mark.soak
-def test_three_hundred_tight_gangs_are_placed(capsys):
+@pytest.mark.parametrize("make", [tight, unlike])
+def test_three_hundred_are_placed(make: Callable[[int], Tight], capsys):
     seconds, missed, never = [], [], []
-    for number in MANY:
-        instance = tight(number)
+    for instance in map(make, MANY):
         snapshot, entry = instance.snapshot, instance.entry
-        began = perf_counter()
+        began = process_time()
         decision = decide(snapshot, [entry], PROFILE, now=0, budget=FIRST)
-        seconds.append(perf_counter() - began)
-        assert placed(decision) or not decision.diagnoses[0].proven, f"{instance.name} is said to be impossible"
-        if not placed(decision):
+        seconds.append(process_time() - began)
+        assert not violations(instance, decision)
+        assert placed(instance, decision) or not decision.diagnoses[0].proven, f"{instance.name}: impossible?"
+        if not placed(instance, decision):
             missed.append(instance.name)
-            if not placed(decided(instance, FIFTYFOLD)):
+            if not placed(instance, decided(instance, FIFTYFOLD)):
                 never.append(instance.name)
     ninety_ninth = quantiles(seconds, n=100)[98]
     with capsys.disabled():
-        print(f"\n{len(MANY) - len(missed)} of {len(MANY)} placed at first, {len(never)} not with fifty times the work")
+        print(f"\n{make.__name__}: {len(MANY) - len(missed)} of {len(MANY)} placed at first: not {', '.join(missed)}")
+        print(f"not with fifty times the work: {', '.join(never) or 'none'}")
         print(f"decision time: median {1e3 * median(seconds):.0f} ms, 99th percentile {1e3 * ninety_ninth:.0f} ms")
-        print(f"missed at first: {', '.join(missed)}; by kind {dict(Counter(name.split('-')[0] for name in missed))}")
-    # The goal is 1 in 100 missed at first and none for ever; this keeps what is reached (benchmarks/README.md).
-    assert len(never) <= 1, never
-    assert len(missed) <= len(MANY) // 40, missed
+    assert not never
+    assert len(missed) <= len(MANY) // 100, missed
+    assert ninety_ninth <= 2
+    assert make is unlike or median(seconds) <= 0.050

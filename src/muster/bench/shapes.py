@@ -206,7 +206,7 @@ SHAPES: Mapping[str, Shape] = {
         Shape(
             "tight",
             (
-                Target("tight", "ms/gang", 50, True, "gangs of 60 to 150 unlike pods that fill 90 to 100 %; median"),
+                Target("tight", "ms/gang", 50, True, "gangs of 150 pods in 8 roles that fill 90 to 100 %; median"),
                 Target("tight-placed", "%", 99, False, "of them within a first attempt's budget"),
             ),
             tight,
