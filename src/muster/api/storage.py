@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 import msgspec
 
 from muster.api.core import NodeSelector, ObjectReference
@@ -38,6 +41,20 @@ MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+
+def default_class(classes: Iterable[Mapping[str, Any]]) -> str | None:
+    """The name of the StorageClass (as JSON) marked as the default: of several the newest, then the first by name."""
+    marked = [each["metadata"] for each in classes if _is_default(each["metadata"].get("annotations") or {})]
+    if not marked:
+        return None
+    newest = max(meta.get("creationTimestamp") or "" for meta in marked)
+    return min(str(meta["name"]) for meta in marked if (meta.get("creationTimestamp") or "") == newest)
+
+
+def _is_default(annotations: Mapping[str, str]) -> bool:
+    return "true" in (annotations.get(DEFAULT_CLASS), annotations.get(BETA_DEFAULT_CLASS))
+
 
 # --- v1 ----------------------------------------------------------------------------------------------------------
 

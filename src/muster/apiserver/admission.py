@@ -1,7 +1,7 @@
 """Admission: what a write must find, and what the server adds, before an object is validated.
 
-Namespace lifecycle, Priority, DefaultTolerationSeconds, PodGroupProtection. Functions get an object with a private top
-level and metadata, and replace what they change.
+Namespace lifecycle, Priority, DefaultTolerationSeconds, DefaultStorageClass, PodGroupProtection. Functions get an
+object with a private top level and metadata, and replace what they change.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from muster.api import catalog
 from muster.api.catalog import Kind
-from muster.apiserver import priority, status
+from muster.apiserver import default_class, priority, status
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
 
@@ -42,6 +42,8 @@ def on_create(call: Call, made: Json) -> None:
     if call.kind is catalog.POD:
         _require_group(call, made, catalog.POD_GROUP, _group_of(made["spec"]))
         made["spec"] = tolerating(made["spec"])
+    elif call.kind is catalog.PERSISTENT_VOLUME_CLAIM:
+        default_class.on_create(call, made)
     elif call.kind.plural in PROTECTION:
         parent = made.get("spec", {}).get("parentCompositePodGroupName")
         _require_group(call, made, catalog.COMPOSITE_POD_GROUP, parent)

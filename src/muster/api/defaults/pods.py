@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from muster.api import quantity
 from muster.api.core import PodSpec
 from muster.api.defaults import parts
+from muster.api.defaults.amounts import amounts
 from muster.api.defaults.parts import Json, Raw
+from muster.api.defaults.storage import pod_volumes
 from muster.api.gates import FeatureGates
 from muster.api.qos import qos_class
 
@@ -54,6 +55,8 @@ def pod_spec(given: Raw, gates: FeatureGates, old: Raw) -> Json:
             spec[field] = [_container(container, host_network) for container in spec[field]]
     if "resources" in spec:
         spec["resources"] = _pod_level(spec["resources"])
+    if "volumes" in spec:
+        spec["volumes"] = pod_volumes(spec["volumes"])
     if "overhead" in spec:
         spec["overhead"] = amounts(spec["overhead"])
     return spec
@@ -108,19 +111,3 @@ def _pod_level(given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given
     return {field: amounts(value) if field in ("limits", "requests") else value for field, value in given.items()}
-
-
-def amounts(given: Any) -> Any:
-    """A resource list in canonical form; what is no quantity is left for validation to find."""
-    if not isinstance(given, Mapping):
-        return given
-    return {name: _canonical(value) for name, value in given.items()}
-
-
-def _canonical(value: Any) -> Any:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        return value
-    try:
-        return quantity.canonical(value)
-    except ValueError:
-        return value

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api.defaults import parts
+from muster.api.defaults.amounts import amounts
 from muster.api.defaults.parts import Json, Raw
-from muster.api.defaults.pods import amounts
 from muster.api.gates import FeatureGates
 
 

@@ -7,6 +7,7 @@ import re
 from muster.api.core import (
     Affinity,
     NodeAffinity,
+    NodeSelector,
     NodeSelectorTerm,
     PodAffinity,
     PodAffinityTerm,
@@ -78,15 +79,22 @@ def affinity(value: Affinity, path: Path) -> Errors:
 def _node_affinity(value: NodeAffinity, path: Path) -> Errors:
     errors: Errors = []
     if value.required is not None:
-        at = path / "requiredDuringSchedulingIgnoredDuringExecution" / "nodeSelectorTerms"
-        if not value.required.node_selector_terms:
-            errors.append(at.required("must have at least one node selector term"))
-        for i, term in enumerate(value.required.node_selector_terms):
-            errors += _node_term(term, at // i)
+        errors += node_selector(value.required, path / "requiredDuringSchedulingIgnoredDuringExecution")
     for i, preferred in enumerate(value.preferred):
         at = path / "preferredDuringSchedulingIgnoredDuringExecution" // i
         errors += checks.in_range(preferred.weight, at / "weight", 1, 100)
         errors += _node_term(preferred.preference, at / "preference")
+    return errors
+
+
+def node_selector(value: NodeSelector, path: Path) -> Errors:
+    """At least one term, each well formed."""
+    at = path / "nodeSelectorTerms"
+    errors: Errors = []
+    if not value.node_selector_terms:
+        errors.append(at.required("must have at least one node selector term"))
+    for i, term in enumerate(value.node_selector_terms):
+        errors += _node_term(term, at // i)
     return errors
 
 

@@ -23,7 +23,7 @@ _UNHEALTHY = ("IfHealthyBudget", "AlwaysAllow")
 DEVICE_REQUESTS = 32
 
 
-def _rules(
+def rules(
     struct: type[P],
     spec: Callable[[P, P | None], Errors],
     *,
@@ -159,12 +159,12 @@ def _device_class(new: resource.DeviceClass, old: resource.DeviceClass | None) -
     return checks.formatted(name, SPEC / "extendedResourceName", names.label_key) if name else []
 
 
-namespace = _rules(core.Namespace, _nothing, namespaced=False, name=names.dns_label)
-priority_class = _rules(core.PriorityClass, _priority_class, namespaced=False)
-disruption_budget = _rules(core.PodDisruptionBudget, _disruption_budget)
-event = _rules(core.Event, _event)
-runtime_class = _rules(core.RuntimeClass, _runtime_class, namespaced=False)
-lease = _rules(core.Lease, _lease)
-resource_claim = _rules(resource.ResourceClaim, _claim)
-resource_claim_template = _rules(resource.ResourceClaimTemplate, _claim_template)
-device_class = _rules(resource.DeviceClass, _device_class, namespaced=False)
+namespace = rules(core.Namespace, _nothing, namespaced=False, name=names.dns_label)
+priority_class = rules(core.PriorityClass, _priority_class, namespaced=False)
+disruption_budget = rules(core.PodDisruptionBudget, _disruption_budget)
+event = rules(core.Event, _event)
+runtime_class = rules(core.RuntimeClass, _runtime_class, namespaced=False)
+lease = rules(core.Lease, _lease)
+resource_claim = rules(resource.ResourceClaim, _claim)
+resource_claim_template = rules(resource.ResourceClaimTemplate, _claim_template)
+device_class = rules(resource.DeviceClass, _device_class, namespaced=False)
