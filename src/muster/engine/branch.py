@@ -23,6 +23,9 @@ from muster.engine.spots import Spot, counts_of, place_some, total
 from muster.engine.trial import Trial
 from muster.model.topology import Placement
 
+LEASH = 8
+"""One in so many expansions is for one way to choose children and domains, until all have been looked at."""
+
 
 class Share(NamedTuple):
     """A leaf's minimum (`counts` by class) in a placement; a child that was left out has no counts."""
@@ -90,25 +93,39 @@ class Branch:
         self._dead: set[object] = set()
         self._sparing = False
         self._stop = limit
+        self._leash = limit
         self._most = self.room.most(root, None)
         self._packing = Packing(trial)
         self._loose = any(trial.depends(some.cls) for leaf in root.leaves() for some in leaf.members)
 
     def run(self) -> None:
-        """First with as many children as can be, then, if nothing was found, with as few as must be."""
-        if not self.room.has_option(self._root, None):
-            self.spent += 1
+        """First with as many children as can be, then, if nothing was found, with as few as must be.
+
+        One question to `packing` may not use up the budget before others have been asked; what stays open is asked again
+        at the end.
+        """
+        possible = self.room.has_option(self._root, None)
+        self.spent += 1 + self.room.counting.spent
+        if not possible:
             return
         if self._is_best_possible():
             return
         if self.best is not None:
             self._stop = max(self._limit // IMPROVING_SHARE, 1)
-        if not self._search(self._limit // 2) and self.best is None:
-            self._sparing = True
-            self._dead.clear()
-            self.proven = True
-            self._search(self._limit)
+        self._leash = max(self._limit // LEASH, 1)
+        ended = self._search(self._limit // 2)
+        if not ended and self.best is None:
+            ended = self._again(sparing=True)
+        if ended and not self.proven and self.best is None:
+            self._leash = self._limit
+            self._again(sparing=False)
         self.proven = self.proven and self.spent < self._limit
+
+    def _again(self, *, sparing: bool) -> bool:
+        self._sparing = sparing
+        self._dead.clear()
+        self.proven = True
+        return self._search(self._limit)
 
     def _search(self, limit: int) -> bool:
         """Whether it came to its end."""
@@ -163,17 +180,18 @@ class Branch:
             where = where.parent
         if not demand:
             return True
-        if all(self.room.holds(tuple(self._loads[w].items()), w) for w in touched) and self._may_fit(share.placement):
+        if all(self.room.holds(tuple(self._loads[w].items()), w) for w in touched) and self._may_fit(share):
             return True
         self._take_back(share)
         return False
 
-    def _may_fit(self, where: Placement | None) -> bool:
-        """Whether all that is in this domain may fit there, beyond what the sums say."""
-        if where is None:
+    def _may_fit(self, share: Share) -> bool:
+        """Whether all that is in the domain chosen for a leaf may fit there, beyond what the sums say."""
+        where = share.placement
+        if share.goal.key is None or where is None:
             return True
         before = self._packing.spent
-        fits = self._packing.may_fit([share for share in self._shares if share.placement is where])
+        fits = self._packing.may_fit([other for other in self._shares if other.placement is where])
         self.spent += self._packing.spent - before
         return fits
 
@@ -243,7 +261,7 @@ class Branch:
         may_skip = task.taken + left >= goal.need
         without = _Move((*rest, following), Share(child, where, None))
         if child.done:
-            yield with_it if child.wanted else _Move((*rest, following))
+            yield with_it if child.wanted and self.room.has_option(child, where) else _Move((*rest, following))
         elif not self.room.has_option(child, where):
             if may_skip:
                 yield without
@@ -269,7 +287,7 @@ class Branch:
         start = self._trial.ledger.checkpoint()
         packing, before = self._packing, self._packing.spent
         wanted = [share for share in self._shares if share.counts is not None]
-        spots = packing.place(wanted, max(self._limit - self.spent, 1))
+        spots = packing.place(wanted, max(min(self._limit - self.spent, self._leash), 1))
         self.spent += packing.spent - before
         if spots is None:
             self.proven = self.proven and packing.proven
