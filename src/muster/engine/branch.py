@@ -101,8 +101,8 @@ class Branch:
     def run(self) -> None:
         """First with as many children as can be, then, if nothing was found, with as few as must be.
 
-        One question to `packing` may not use up the budget before others have been asked; what stays open is asked again
-        at the end.
+        One question to `packing` may not use up the budget before others have been asked; what stays open is asked
+        again at the end.
         """
         possible = self.room.has_option(self._root, None)
         self.spent += 1 + self.room.counting.spent

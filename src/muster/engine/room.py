@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from muster.engine.counting import Counting
 from muster.engine.goals import Goal
 from muster.engine.problem import distinct_rows
 from muster.engine.trial import Trial
@@ -30,6 +31,7 @@ class Room:
         self._pinned = {goal.index: self._values(goal) for goal in self._goals if goal.key is not None}
         useful = np.logical_or.reduce(list(self._slots.values())) if self._slots else np.zeros(len(trial), dtype=bool)
         self._room = np.maximum(trial.ledger.capacity - trial.ledger.used, 0) * useful
+        self.counting = Counting(trial, self._slots, self._room)
         self._alike: dict[tuple[int, Placement], object] = {}
         self._kinds: np.ndarray | None = None
         nodes = trial.snapshot.nodes
@@ -102,7 +104,7 @@ class Room:
         if goal.is_leaf:
             return sum(min(self.slots(some.cls, where), len(some)) for some in goal.members) >= goal.need
         able = sum(not child.done and self.has_option(child, where) for child in goal.children)
-        return able >= goal.need
+        return able >= goal.need and self.counting.allows(goal, where, self.options)
 
     def has_option(self, goal: Goal, where: Placement | None) -> bool:
         """Whether there is any place for a group inside its parent's placement."""
