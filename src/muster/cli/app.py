@@ -143,7 +143,9 @@ def apply(filename: Files = None, namespace: Namespace = "default", server: Serv
 def get(
     kind: Annotated[str, typer.Argument(help="Kind: pods, pg, nodes, jobs, ...; or KIND/NAME.")],
     names: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="How to print: table, yaml, json or name.")] = "table",
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="How to print: table, yaml, json, name; of groups also tree.")
+    ] = "table",
     namespace: Namespace = "default",
     everywhere: Everywhere = False,
     selector: Annotated[str, typer.Option("--selector", "-l", help="Label selector: app=a,tier!=b.")] = "",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api import catalog
+from muster.cli import trees
 from muster.cli.client import Answer, Client, told
 from muster.cli.failure import USAGE, Failure
 from muster.cli.objects import named, resolve
@@ -110,7 +111,8 @@ def _settled(client: Client, kind: catalog.Kind, namespace: str, name: str) -> s
     if kind is catalog.POD:
         return f"Pod {namespace}/{name}: {_state_of_pod(answer.body)}"
     if kind is catalog.COMPOSITE_POD_GROUP:
-        return f"CompositePodGroup {namespace}/{name}: waits for nothing"
+        shown = trees.printed(client, kind, [name], namespace)
+        return f"CompositePodGroup {namespace}/{name}: waits for nothing\n{shown}"
     return f"PodGroup {namespace}/{name}: waits for nothing; {_state_of_group(client, answer.body)}"
 
 

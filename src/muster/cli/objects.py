@@ -16,6 +16,10 @@ WITH_DEPENDENTS = {"propagationPolicy": "Background"}
 """What an object owns goes with it: the pods of a Job, its Workload and its PodGroup."""
 
 
+TREE = "tree"
+"""Output of groups only: each with what is below it, and its domain."""
+
+
 class Target(NamedTuple):
     """What the command line names: `pods`, `pod x y` or `pod/x`; `namespace` None means all of them."""
 
@@ -31,19 +35,32 @@ def apply(files: Sequence[str], namespace: str, server: str | None) -> int:
 
 
 def get(target: Target, output: str, selector: str, server: str | None) -> int:
-    if output not in printing.OUTPUTS:
-        raise Failure(f"-o {output}: unknown output; known: {', '.join(printing.OUTPUTS)}", USAGE)
+    if output not in (*printing.OUTPUTS, TREE):
+        raise Failure(f"-o {output}: unknown output; known: {', '.join((*printing.OUTPUTS, TREE))}", USAGE)
     kind, names = several(target.kind, target.names)
     client = Client(server)
     if names and selector:
         raise Failure(f"-l {selector}: a selector picks among all {kind.plural}; leave it or the name out", USAGE)
     if names and target.namespace is None and kind.namespaced:
         raise Failure(f"-A: {kind.singular}/{names[0]} is in one namespace; name it with -n", USAGE)
+    if output == TREE:
+        return _tree(client, kind, names, target.namespace, selector)
     found = [client.get(kind.path(target.namespace, name)) for name in names]
     if not names:
         found = client.get(kind.path(target.namespace), {"labelSelector": selector} if selector else None)["items"]
     body = found[0] if len(names) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
     printing.show(kind, body, output, with_namespace=kind.namespaced and target.namespace is None)
+    return 0
+
+
+def _tree(client: Client, kind: catalog.Kind, names: Sequence[str], namespace: str | None, selector: str) -> int:
+    from muster.cli import trees
+
+    if kind not in (catalog.COMPOSITE_POD_GROUP, catalog.POD_GROUP):
+        raise Failure(f"-o tree: {kind.plural} have no tree; name compositepodgroups or podgroups", USAGE)
+    if selector or namespace is None:
+        raise Failure("-o tree: shows one namespace whole; leave out -l and -A, or name a group", USAGE)
+    print(trees.printed(client, kind, names, namespace))
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.controllers.fleet import GPU, Shape
+from muster.controllers.fleet import GPU, RACK, ZONE, Shape
 
 Manifest = dict[str, Any]
 
@@ -15,9 +15,10 @@ TRAINERS = 128
 SMALLER = 112
 """The minimum that the training job is lowered to once a rack of 16 is gone."""
 LEARNERS, ACTORS, LOADERS = 64, 24, 16
+PREFILL, DECODE = 4, 8
 TOO_MANY = 32
 
-TRAINING, ROLES, TOO_BIG, FILLER = "training", "reinforcement", "too-big", "filler"
+TRAINING, SERVING, ROLES, TOO_BIG, FILLER = "training", "serving", "reinforcement", "too-big", "filler"
 APP = "app"
 """The label that says which part of the demo a pod belongs to."""
 
@@ -65,6 +66,37 @@ def training() -> Manifest:
     }
 
 
+def serving() -> list[Manifest]:
+    """One replica of a model server: prefill and decode, each in one rack, both in one zone, or nothing at all."""
+    parts = (("prefill", PREFILL, {"cpu": "8", GPU: "4"}), ("decode", DECODE, {"cpu": "4", GPU: "2"}))
+    root = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": {"name": SERVING, "namespace": "default"},
+        "spec": {
+            "workloadRef": {"workloadName": SERVING, "templateName": "replica"},
+            "schedulingPolicy": {"gang": {"minGroupCount": len(parts)}},
+            "schedulingConstraints": {"topology": [{"key": ZONE}]},
+        },
+    }
+    leaves = [
+        _gang(
+            f"{SERVING}-{role}",
+            number,
+            parentCompositePodGroupName=SERVING,
+            workloadRef={"workloadName": SERVING, "templateName": role},
+            schedulingConstraints={"topology": [{"key": RACK}]},
+        )
+        for role, number, _ in parts
+    ]
+    members = [
+        _pod(f"{role}-{i}", SERVING, requests, schedulingGroup={"podGroupName": f"{SERVING}-{role}"})
+        for role, number, requests in parts
+        for i in range(number)
+    ]
+    return [root, *leaves, *members]
+
+
 def roles() -> list[Manifest]:
     """A gang of three roles: learners with eight accelerators, actors with four, loaders with none."""
     count = LEARNERS + ACTORS + LOADERS
@@ -88,12 +120,12 @@ def too_big() -> list[Manifest]:
     return [_gang(TOO_BIG, TOO_MANY), *members]
 
 
-def _gang(name: str, count: int) -> Manifest:
+def _gang(name: str, count: int, **spec: Any) -> Manifest:
     return {
         "apiVersion": "scheduling.k8s.io/v1beta1",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}, **spec},
     }
 
 

@@ -9,20 +9,17 @@ from textwrap import wrap
 from rich.console import Console
 
 from muster.cli.demo import cast
-from muster.cli.demo.screen import LiveScreen, PlainScreen, Screen
+from muster.cli.demo.screen import WIDTH, LiveScreen, PlainScreen, Screen
 from muster.cli.demo.stage import SPEED, Life, Stage
 from muster.cli.failure import FAILED, heed_interrupts
 from muster.cli.printing import table
+from muster.cli.trees import text
 from muster.controllers.fleet import GPU, node_manifests
 from muster.runtime.collector import calm_collector
 from muster.views.queue import queue
 from muster.views.why import why
 
 LOST = "muster.dev/lost"
-WIDTH = 100
-"""Characters of a verdict on one line."""
-MARGIN = 9
-"""Blanks before what continues a line of the story: as wide as its time stamp."""
 
 
 def play() -> int:
@@ -41,7 +38,7 @@ async def _play(screen: Screen, console: Console) -> int:
     stage.shown = lambda: screen.racks(stage.per_rack())
     driving = asyncio.create_task(stage.cluster.loop.run())
     try:
-        for act in (_fill, _train, _mix, _ask_too_much):
+        for act in (_fill, _train, _serve, _mix, _ask_too_much):
             await act(stage, screen)
             await screen.rest()
         before = stage.lives(cast.TRAINING)
@@ -82,6 +79,17 @@ async def _train(stage: Stage, screen: Screen) -> None:
     await stage.until("the training job runs", lambda: stage.running(cast.TRAINING) == cast.TRAINERS)
 
 
+async def _serve(stage: Stage, screen: Screen) -> None:
+    members = cast.PREFILL + cast.DECODE
+    stage.create(cast.serving())
+    took = await stage.until("the model server runs", lambda: stage.running(cast.SERVING) == members)
+    screen.say(
+        f"model server {cast.SERVING}: {cast.PREFILL} prefill pods in one rack and {cast.DECODE} decode pods in one"
+        f" rack, both racks in one zone, run together ({took:.2f} s)"
+    )
+    screen.say(text(stage.tree(cast.SERVING), WIDTH))
+
+
 async def _mix(stage: Stage, screen: Screen) -> None:
     members = cast.LEARNERS + cast.ACTORS + cast.LOADERS
     stage.create(cast.roles())
@@ -96,7 +104,7 @@ async def _ask_too_much(stage: Stage, screen: Screen) -> None:
     stage.create(cast.too_big())
     screen.say(f"gang {cast.TOO_BIG} asks for {cast.TOO_MANY} pods x 8 accelerators, more than are free")
     await stage.until("the gang that is too big gets its verdict", lambda: bool(_sentence(stage, cast.TOO_BIG)))
-    screen.say(broken(_sentence(stage, cast.TOO_BIG), MARGIN))
+    screen.say(broken(_sentence(stage, cast.TOO_BIG), 0))
 
 
 async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
@@ -115,7 +123,7 @@ async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
     group = _group(stage)
     await stage.until("the replacements get their verdict", lambda: bool(_sentence(stage, group)))
     screen.say(f"{left} pods run on, {lost} replacements wait")
-    screen.say(broken(_of_the_job(stage, _sentence(stage, group)), MARGIN))
+    screen.say(broken(_of_the_job(stage, _sentence(stage, group)), 0))
 
 
 async def _go_on_smaller(stage: Stage, screen: Screen) -> None:
@@ -166,7 +174,7 @@ def broken(sentence: str, margin: int) -> str:
 def closing(stage: Stage) -> str:
     """What ran where, per rack; what waits, and why."""
     capacity = cast.FLEET.nodes * cast.FLEET.gpus
-    parts = (cast.TRAINING, cast.ROLES, cast.FILLER)
+    parts = (cast.TRAINING, cast.SERVING, cast.ROLES, cast.FILLER)
     rows: list[Sequence[str]] = [
         (rack, f"{count[GPU]}/{capacity}", *(str(count[part] or "") for part in parts))
         for rack, count in stage.per_rack().items()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -13,10 +14,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from muster.cli.demo.cast import FILLER, FLEET, ROLES, TRAINING
+from muster.cli.demo.cast import FILLER, FLEET, ROLES, SERVING, TRAINING
 from muster.controllers.fleet import GPU
 
-WIDTH = 24
+WIDTH = 70
+"""Characters of the story on one line, beside the time stamp."""
+MARGIN = 9
+"""Blanks before what continues a line of the story: as wide as its time stamp."""
+BAR = 20
 """Characters of a full bar."""
 READING = 1.5
 """Seconds after each act in which somebody at a terminal can read what happened."""
@@ -76,18 +81,27 @@ class LiveScreen:
 
 
 def stamped(began: float, text: str) -> str:
-    return f"{time.perf_counter() - began:5.1f} s  {text}"
+    """The text behind the seconds since the beginning, on lines of at most 80 characters."""
+    lines = [part for line in text.splitlines() for part in _folded(line)]
+    return f"{time.perf_counter() - began:5.1f} s  " + f"\n{' ' * MARGIN}".join(lines)
+
+
+def _folded(line: str) -> list[str]:
+    """What fits stays as it is, so that tables keep their columns."""
+    return [line] if len(line) <= WIDTH else wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def picture(seen: Racks) -> Table:
     """One row per rack: a bar of the accelerators in use, and who runs there."""
     table = Table(box=None, pad_edge=False)
-    for title in ("rack", "accelerators in use", "", TRAINING, ROLES, FILLER):
+    for title in ("rack", "accelerators in use", "", TRAINING, SERVING, ROLES, FILLER):
         table.add_column(title, no_wrap=True, justify="left" if title in ("rack", "accelerators in use") else "right")
     capacity = FLEET.nodes * FLEET.gpus
     for rack, count in seen.items():
         used = count[GPU]
-        filled = round(used / capacity * WIDTH)
-        bar = Text.assemble(("█" * filled, "green"), ("░" * (WIDTH - filled), "dim"))
-        table.add_row(rack, bar, f"{used}/{capacity}", *(str(count[app] or "") for app in (TRAINING, ROLES, FILLER)))
+        filled = round(used / capacity * BAR)
+        bar = Text.assemble(("█" * filled, "green"), ("░" * (BAR - filled), "dim"))
+        table.add_row(
+            rack, bar, f"{used}/{capacity}", *(str(count[app] or "") for app in (TRAINING, SERVING, ROLES, FILLER))
+        )
     return table

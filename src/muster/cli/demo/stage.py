@@ -16,6 +16,7 @@ from muster.cli.failure import Failure
 from muster.controllers.fleet import GPU, RACK
 from muster.runtime.clock import SystemClock
 from muster.runtime.wiring import Cluster, Setup, assemble
+from muster.views.tree import COMPOSITE, Branch, Objects, tree
 
 SPEED = 20
 """The cluster's clock runs so many times faster than the wall: node time-outs of a minute take three seconds."""
@@ -84,6 +85,12 @@ class Stage:
                 counter[pod["metadata"]["labels"][APP]] += 1
                 counter[GPU] += _gpus(pod)
         return seen
+
+    def tree(self, name: str) -> tuple[Branch, ...]:
+        """A hierarchy as the API shows it now."""
+        names = ("compositepodgroups", "podgroups", "pods", "nodes")
+        listed = (self._checked(writes.list_all(resource, "default"))["items"] for resource in names)
+        return tree(Objects(*listed), COMPOSITE, name)
 
     async def until(self, what: str, done: Callable[[], bool]) -> float:
         """Looks again and again until it is so; returns the seconds it took.
