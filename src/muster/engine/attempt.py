@@ -39,7 +39,7 @@ def _leaf(world: Trial, goal: Goal, expansions: int, spots: list[Spot]) -> bool:
     checkpoint = world.ledger.checkpoint()
     needed = max(goal.need, 1)
     if goal.key is None:
-        placed = place_group(world, goal.members, needed, expansions, goal.levels)
+        placed = place_group(world, goal.members, needed, expansions, goal.levels, goal.node.bound)
     else:
         found = goal.domains(world)
         if isinstance(found, Refusal):

@@ -1,4 +1,4 @@
-"""Keeps a group together below the level it asks for: few domains, tight ones, whole nodes left whole (M16).
+"""Keeps alike pods of a group together below the level it asks for (M16): few domains, in equal shares, tight ones.
 
 Nothing here decides whether a group can be placed: where the compact way does not take everybody, nothing is placed and
 the caller goes on without it.
@@ -6,19 +6,19 @@ the caller goes on without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from muster.engine.assignment import place_best
-from muster.engine.members import Members
+from muster.engine.nesting import nesting
 from muster.engine.trial import Trial
+from muster.model.records import PodRecord
 from muster.model.topology import Domains, Placement, domains_of
 
-_NEVER = np.iinfo(np.int64).max
-_TRIES = 2
-"""So many domains of a level are tried for unlike pods, the tightest first."""
+_Share = tuple[int, int]
+"""(domain, how many pods)"""
 
 
 def levels_below(levels: Sequence[str], key: str | None) -> tuple[str, ...]:
@@ -26,35 +26,45 @@ def levels_below(levels: Sequence[str], key: str | None) -> tuple[str, ...]:
     return tuple(levels[levels.index(key) + 1 :]) if key in levels else tuple(levels)
 
 
-def place_alike(trial: Trial, cls: int, count: int, levels: Sequence[str]) -> bool:
-    """Places `count` copies in as few domains of each level as can be, the widest level first; all of them or none."""
+class Beside(NamedTuple):
+    """Running members of the group: domains that it is in already cost nothing."""
+
+    every: np.ndarray
+    """int64[N]: how many of them, by node of the whole cluster."""
+    alike: np.ndarray
+    """int64[N]: of them, those that ask for the same as the pods to be placed."""
+
+    @classmethod
+    def of(cls, trial: Trial, bound: Sequence[PodRecord], alike: int | None = None) -> Beside | None:
+        """None if nobody runs on a node of the cluster. `alike`: the class to be placed."""
+        index, requests = trial.snapshot.nodes.index, None if alike is None else trial.classes[alike].requests
+        there = [(index[pod.node], pod.cls.requests == requests) for pod in bound if pod.node and pod.node in index]
+        if not there:
+            return None
+        every, same = np.zeros((2, len(trial.snapshot.nodes)), dtype=np.int64)
+        for node, is_alike in there:
+            every[node] += 1
+            same[node] += is_alike
+        return cls(every, same)
+
+
+def place_alike(trial: Trial, cls: int, count: int, levels: Sequence[str], bound: Sequence[PodRecord] = ()) -> bool:
+    """Places `count` copies in as few domains of each level as can be, the widest level first; all of them or none.
+
+    Domains where members run (`bound`) are used before others. If more than one is needed and the number divides, each
+    gets the same share, if there are so many domains with room for it.
+    """
     if not levels or trial.classes[cls].preferred:
         return False  # Who prefers certain nodes has said what is better than closeness.
     slots = trial.state(cls).wished
-    narrow, left = trial.placement, count
-    whole: list[np.ndarray] = []
-    for key in levels:
-        domains = domains_of(trial.snapshot.nodes, key, narrow)
-        if domains.trivial or not len(domains):
-            continue
-        inside = trial.inside(slots, narrow)
-        sums = domains.sums(inside)
-        last = _tightest(trial, cls, domains, sums, left)
-        if last is None:
-            if int(sums.sum()) < left:
-                continue  # Some of the room is on nodes without this label.
-            full, rest = _largest(sums, left)
-            taken = np.flatnonzero(np.isin(domains.codes, full) & (inside > 0))
-            whole.append(taken if narrow is None else trial.inside(np.arange(len(trial)), narrow)[taken])
-            left, sums[full] = rest, 0
-            last = _tightest(trial, cls, domains, sums, left)
-            assert last is not None
-        narrow = domains[last]
-    if narrow is trial.placement and int(slots.sum()) < count:
+    division = _Division(trial, cls, slots, Beside.of(trial, bound, cls) if bound else None)
+    division.divide(count, levels, trial.placement)
+    if division.narrow is trial.placement and int(slots.sum()) < count:
         return False
-    for nodes in whole:
-        trial.ledger.place_many(cls, nodes, slots[nodes])
-    _place_inside(trial, cls, left, narrow)
+    for nodes, counts in division.settled:
+        trial.ledger.place_many(cls, nodes, counts)
+    for placement, share in division.parts:
+        _place_inside(trial, cls, share, placement)
     return True
 
 
@@ -67,82 +77,156 @@ def _place_inside(trial: Trial, cls: int, count: int, placement: Placement | Non
         trial.adopt(part)
 
 
-def _largest(sums: np.ndarray, count: int) -> tuple[np.ndarray, int]:
-    """(the largest domains, so many that one more holds the rest of `count`; the rest)."""
-    order = np.argsort(-sums, kind="stable")
-    full = order[: int(np.searchsorted(sums[order].cumsum(), count))]
-    return full, count - int(sums[full].sum())
+class _Division:
+    """Copies of a class, divided among domains: so many on certain nodes (`settled`), and so many in each of `parts`.
 
-
-def _tightest(trial: Trial, cls: int, domains: Domains, sums: np.ndarray, count: int) -> int | None:
-    """The domain with the least room that still holds `count`; None if none does.
-
-    Of equal ones the one that has the fewest whole accelerator nodes to be broken, then the first.
+    `narrow` is the last of these.
     """
-    room = np.where(sums >= count, sums, _NEVER)
-    best = int(room.argmin())
-    if room[best] == _NEVER:
-        return None
-    rows = [row for row in trial.layout.accelerators if trial.ledger.amounts[cls, row]]
-    alike = np.flatnonzero(room == room[best]) if rows else room[:1]
-    if len(alike) == 1:
-        return best
-    whole = (trial.ledger.used[rows] == 0).all(axis=0) & (trial.state(cls).slots > 0)
-    counts = domains.sums(trial.inside(whole, domains.parent).astype(np.int64))[alike]
-    return int(alike[int(counts.argmin())])
+
+    def __init__(self, trial: Trial, cls: int, slots: np.ndarray, beside: Beside | None) -> None:
+        self._trial, self._cls, self._slots, self._beside = trial, cls, slots, beside
+        self.settled: list[tuple[np.ndarray, np.ndarray]] = []
+        self.parts: list[tuple[Placement | None, int]] = []
+
+    @property
+    def narrow(self) -> Placement | None:
+        return self.parts[-1][0]
+
+    def divide(self, count: int, levels: Sequence[str], narrow: Placement | None) -> None:
+        """Divides `count` copies among the domains of these levels in a placement."""
+        trial = self._trial
+        for at, key in enumerate(levels):
+            domains = domains_of(trial.snapshot.nodes, key, narrow)
+            if domains.trivial or not len(domains):
+                continue
+            inside, below = trial.inside(self._slots, narrow), levels[at + 1 :]
+            shares = self._shares(domains, inside, count, below)
+            if not shares:
+                continue  # Some of the room is on nodes without this label.
+            *others, (last, count) = shares
+            for d, share in self._settle(domains, inside, others) if others else ():
+                self.divide(share, below, domains[d])
+            narrow = domains[last]
+        self.parts.append((narrow, count))
+
+    def _settle(self, domains: Domains, inside: np.ndarray, shares: Sequence[_Share]) -> list[_Share]:
+        """Notes the shares that leave no choice: all slots of a domain, or those of its only node. Returns the rest."""
+        wanted = np.zeros(len(domains) + 1, dtype=np.int64)
+        for d, share in shares:
+            wanted[d] = share
+        room, nodes = domains.sums(inside), domains.sums((inside > 0).astype(np.int64))
+        settled = (wanted[:-1] > 0) & ((wanted[:-1] == room) | (nodes == 1))
+        if settled.any():
+            at = np.flatnonzero(np.append(settled, False)[domains.codes] & (inside > 0))
+            counts = np.minimum(inside[at], wanted[domains.codes[at]])
+            self.settled.append((self._trial.inside(np.arange(len(self._trial)), domains.parent)[at], counts))
+        return [(d, share) for d, share in shares if not settled[d]]
+
+    # -- which domains, and how many in each
+
+    def _shares(self, domains: Domains, inside: np.ndarray, count: int, below: Sequence[str]) -> list[_Share]:
+        """Empty if these domains have not that much room."""
+        ranking = _Ranking(self._trial, self._cls, domains, inside, below)
+        sums = domains.sums(inside)
+        if self._beside is None:
+            return _fewest(ranking, sums, count)
+        every, alike = (
+            domains.sums(self._trial.inside(self._trial.cut(column), domains.parent)) for column in self._beside
+        )
+        if not every.any():
+            return _fewest(ranking, sums, count)
+        here = np.where(every > 0, sums, 0)
+        left, others = count - int(here.sum()), sums - here
+        if int(others.sum()) < left:
+            return []
+        even = _even(ranking, sums, count, (every, alike), _least(others, left))
+        if even or left <= 0:
+            return even or _fewest(ranking, here, count)
+        return [(d, int(here[d])) for d in np.flatnonzero(here).tolist()] + _fewest(ranking, others, left)
 
 
-def placements_for(trial: Trial, members: Sequence[Members], levels: Sequence[str]) -> Iterator[Placement]:
-    """Parts of this world where unlike pods may all fit together by their sums, the smallest and tightest first."""
-    if levels and not any(trial.classes[some.cls].preferred for some in members):
-        yield from _narrower(trial, _Room.of(trial, members), levels, trial.placement)
+def _fewest(ranking: _Ranking, sums: np.ndarray, count: int) -> list[_Share]:
+    """One domain for `count` pods if one does, else as few as can be: in equal shares if possible, else the largest
+    ones whole and the rest, which comes last, in the one that suits it best. Empty if all together do not suffice."""
+    one = ranking.best(sums, count, 1)
+    if len(one):
+        return [(int(one[0]), count)]
+    if int(sums.sum()) < count:
+        return []
+    nobody = np.zeros_like(sums)
+    if even := _even(ranking, sums, count, (nobody, nobody), _least(sums, count)):
+        return even
+    order = np.argsort(-sums, kind="stable")
+    full = order[: _least(sums, count) - 1]
+    left = sums.copy()
+    left[full] = 0
+    rest = count - int(sums[full].sum())
+    return [(d, int(sums[d])) for d in full.tolist()] + [(int(ranking.best(left, rest, 1)[0]), rest)]
 
 
-class _Room(NamedTuple):
-    """What unlike members ask for, and what there is, node by node."""
-
-    sizes: np.ndarray
-    """int64[C, 1]: members of each class"""
-    slots: np.ndarray
-    """int64[C, N]: of them, how many fit on a node"""
-    asked: np.ndarray
-    """int64[R, 1]: by all members, of each row that any asks for"""
-    free: np.ndarray
-    """int64[R, N]: on nodes that a member can use"""
-
-    @classmethod
-    def of(cls, trial: Trial, members: Sequence[Members]) -> _Room:
-        ledger = trial.ledger
-        sizes = np.array([len(some) for some in members], dtype=np.int64)
-        slots = np.stack([np.minimum(trial.state(some.cls).slots, len(some)) for some in members])
-        asked = sizes @ ledger.amounts[[some.cls for some in members]]
-        rows = np.flatnonzero(asked)
-        free = np.maximum(ledger.capacity[rows] - ledger.used[rows], 0) * slots.any(axis=0)
-        return cls(sizes[:, None], slots, asked[rows, None], free)
+def _least(sums: np.ndarray, count: int) -> int:
+    """How many of the domains it takes at least to hold `count`."""
+    return 0 if count <= 0 else int(np.searchsorted((-np.sort(-sums)).cumsum(), count)) + 1
 
 
-def _narrower(trial: Trial, room: _Room, levels: Sequence[str], narrow: Placement | None) -> Iterator[Placement]:
-    domains = domains_of(trial.snapshot.nodes, levels[0], narrow)
-    if not len(domains):
-        return
-    sums = domains.sums(trial.inside(room.slots, narrow))
-    enough = (domains.sums(trial.inside(room.free, narrow)) >= room.asked).all(axis=0)
-    shares = (sums * 1000 // room.sizes).sum(axis=0)
-    fits = np.flatnonzero((sums >= room.sizes).all(axis=0) & enough)
-    for d in fits[np.argsort(shares[fits], kind="stable")][:_TRIES].tolist():
-        if len(levels) > 1:
-            yield from _narrower(trial, room, levels[1:], domains[d])
-        yield domains[d]
-    if not len(fits):
-        order = np.argsort(-shares, kind="stable")
-        together = (sums[:, order].cumsum(axis=1) >= room.sizes).all(axis=0)
-        if together.any():
-            yield _joined(domains, order[: int(together.argmax()) + 1])
+def _even(
+    ranking: _Ranking, sums: np.ndarray, count: int, running: tuple[np.ndarray, np.ndarray], more: int
+) -> list[_Share]:
+    """Equal shares in those domains where members run and in `more` others; empty if that is not possible.
+
+    `running`: all of them and the alike ones, by domain; the alike ones count in the shares.
+    """
+    every, alike = running
+    used = np.flatnonzero(every)
+    share, rest = divmod(count + int(alike.sum()), len(used) + more)
+    wanted = share - alike[used]
+    if rest or (wanted < 0).any() or (wanted > sums[used]).any():
+        return []
+    new = ranking.best(np.where(every > 0, 0, sums), share, more) if more else used[:0]
+    if len(new) < more:
+        return []
+    shares = [*zip(used.tolist(), wanted.tolist(), strict=True), *((d, share) for d in new.tolist())]
+    return [(d, number) for d, number in shares if number]
 
 
-def _joined(domains: Domains, some: np.ndarray) -> Placement:
-    """The nodes of several domains together."""
-    inside = np.flatnonzero(np.isin(domains.codes, some))
-    nodes = inside if domains.parent is None else domains.parent.nodes[inside]
-    values = ",".join(sorted(domains.values[d] for d in some.tolist()))
-    return Placement(domains.key, values, domains.parent, inside, nodes, kept=False)
+class _Ranking:
+    """Which domain to take first: where the pods need the fewest domains of the levels below, then the tightest, then
+    that with the fewest whole accelerator nodes to be broken, then the first."""
+
+    def __init__(self, trial: Trial, cls: int, domains: Domains, inside: np.ndarray, below: Sequence[str]) -> None:
+        self._trial, self._cls, self._domains, self._inside, self._below = trial, cls, domains, inside, below
+
+    def best(self, sums: np.ndarray, share: int, number: int) -> np.ndarray:
+        """So many domains with room for this share each; none if there are not so many."""
+        fit = np.flatnonzero(sums >= share)
+        if len(fit) <= number:
+            return fit if len(fit) == number else fit[:0]
+        room = sums[fit]
+        if number == 1 and len(tight := fit[room == room.min()]) == 1 and self._in_one(int(tight[0]), share):
+            return np.asarray(tight)
+        keys = [room, *(self._parts(key, share)[fit] for key in reversed(self._below))]
+        whole = self._whole_nodes()
+        order = np.lexsort(keys if whole is None else [whole[fit], *keys])
+        chosen: np.ndarray = fit[order[:number]]
+        return chosen
+
+    def _in_one(self, d: int, share: int) -> bool:
+        """Whether one domain of the lowest level in it does: no other can be better then."""
+        if not self._below:
+            return True
+        placement = self._domains[d]
+        inner = domains_of(self._trial.snapshot.nodes, self._below[-1], placement)
+        most = inner.sums(self._inside[placement.inside]).max(initial=0)
+        return int(most) >= share
+
+    def _parts(self, key: str, share: int) -> np.ndarray:
+        return nesting(self._trial.snapshot.nodes, self._domains, key).parts(self._inside, share)
+
+    def _whole_nodes(self) -> np.ndarray | None:
+        """int64[D]: how many nodes nobody uses accelerators of; None if the class asks for none."""
+        trial, cls = self._trial, self._cls
+        rows = [row for row in trial.layout.accelerators if trial.ledger.amounts[cls, row]]
+        if not rows:
+            return None
+        whole = (trial.ledger.used[rows] == 0).all(axis=0) & (trial.state(cls).slots > 0)
+        return self._domains.sums(trial.inside(whole, self._domains.parent).astype(np.int64))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from muster.engine.gang import Placed, place_group
 from muster.engine.holds import Holds
 from muster.engine.members import Members, disagreement, members_by_class
 from muster.engine.placement import Refusal, candidates, choose
+from muster.engine.ranks import match
 from muster.engine.tree import place_tree, placements
 from muster.engine.trial import Trial
 from muster.engine.work import Work
@@ -46,13 +46,14 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
     if entry.group is not None and entry.group.topology_key is not None:
         return _decide_constrained(trial, holds, entry, budget)
     start = trial.ledger.checkpoint()
-    if len(entry.pods) == 1 == entry.needed and (bind := _place_one(trial, entry.pods[0])) is not None:
+    levels = trial.snapshot.nodes.levels if entry.group else ()
+    alone = len(entry.pods) == 1 == entry.needed and not (entry.bound and levels)
+    if alone and (bind := _place_one(trial, entry.pods[0])) is not None:
         node = trial.snapshot.nodes.index[bind.node]
         relied = _neighbours(trial, [trial.class_of(entry.pods[0])])
         return Decided(Plan(revision, (bind,), _generations(trial, (node,)), relied), scheduled(entry, revision))
     members = members_by_class(trial, entry.pods)
-    levels = trial.snapshot.nodes.levels if entry.group else ()
-    placed = place_group(trial, members, entry.needed, budget.for_attempt(entry.attempts), levels)
+    placed = place_group(trial, members, entry.needed, budget.for_attempt(entry.attempts), levels, entry.bound)
     if placed.enough and placed.total == len(entry.pods):
         diagnosis = scheduled(entry, revision)
     else:
@@ -60,7 +61,7 @@ def decide_entry(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
     if not placed.enough:
         trial.ledger.rollback(start)
         return Decided(nothing, diagnosis, placed.work)
-    return Decided(_plan(trial, members, placed, start), diagnosis, placed.work)
+    return Decided(_plan(trial, entry, members, placed, start), diagnosis, placed.work)
 
 
 def _decide_constrained(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> Decided:
@@ -81,7 +82,7 @@ def _decide_constrained(trial: Trial, holds: Holds, entry: QueueEntry, budget: W
     if not placed.enough:
         return Decided(Plan(revision), diagnosis, placed.work)
     trial.adopt(choice.part)
-    return Decided(_plan(trial, members, placed, start), diagnosis, placed.work)
+    return Decided(_plan(trial, entry, members, placed, start), diagnosis, placed.work)
 
 
 def _decide_tree(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> Decided:
@@ -90,10 +91,10 @@ def _decide_tree(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
     names = trial.snapshot.nodes.names
     binds: list[Bind] = []
     touched: dict[int, None] = {}
-    for pods, spots in placements(placed.spots):
+    for pods, spots, bound in placements(placed.spots):
         touched.update(dict.fromkeys(spots))
-        where = _match(pods, [names[n] for n in spots])
-        binds += [Bind(pod.key, pod.uid, name) for pod, name in zip(pods, where, strict=True)]
+        where = match(trial.snapshot.nodes, pods, spots, bound)
+        binds += [Bind(pod.key, pod.uid, names[n]) for pod, n in zip(pods, where, strict=True)]
     if not binds:
         return Decided(Plan(trial.snapshot.revision), placed.diagnosis, placed.work)
     relied = _neighbours(trial, {cls for spot in placed.spots for cls, _, _ in spot.where})
@@ -116,7 +117,7 @@ def _place_one(trial: Trial, pod: PodRecord) -> Bind | None:
     return Bind(pod.key, pod.uid, nodes.names[node])
 
 
-def _plan(trial: Trial, members: Sequence[Members], placed: Placed, start: int) -> Plan:
+def _plan(trial: Trial, entry: QueueEntry, members: Sequence[Members], placed: Placed, start: int) -> Plan:
     nodes = trial.snapshot.nodes
     where: dict[int, list[int]] = {some.cls: [] for some in members}
     for cls, node, count in trial.ledger.since(start):
@@ -131,8 +132,8 @@ def _plan(trial: Trial, members: Sequence[Members], placed: Placed, start: int) 
         spots = sorted(where[some.cls])
         touched.update(dict.fromkeys(spots))
         chosen = some.pods if count == len(some) else some.pods[:count]
-        names = _match(chosen, [nodes.names[n] for n in spots])
-        binds = [Bind(pod.key, pod.uid, name) for pod, name in zip(chosen, names, strict=True)]
+        matched = match(nodes, chosen, spots, entry.bound)
+        binds = [Bind(pod.key, pod.uid, nodes.names[n]) for pod, n in zip(chosen, matched, strict=True)]
         if len(members) == 1:
             return Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied)
         steps += zip(some.places, binds, strict=False)
@@ -148,31 +149,3 @@ def _neighbours(trial: Trial, classes: Iterable[int]) -> int | None:
 def _generations(trial: Trial, touched: Iterable[int]) -> dict[str, int]:
     names, generations = trial.snapshot.nodes.names, trial.snapshot.generations
     return {names[n]: generations.item(n) for n in touched}
-
-
-def _match(pods: Sequence[PodRecord], names: list[str]) -> list[str]:
-    """Which of alike pods goes to which of the nodes: its nominated one if it is among them, else by rank."""
-    if len(pods) == 1:
-        return names
-    if any(pod.nominated_node is not None for pod in pods):
-        return _match_nominated(pods, names)
-    if all(pod.rank is not None for pod in pods):
-        by_rank = sorted(range(len(pods)), key=lambda i: (pods[i].rank or 0, i))
-        placed = [""] * len(pods)
-        for i, name in zip(by_rank, names, strict=True):
-            placed[i] = name
-        return placed
-    return names
-
-
-def _match_nominated(pods: Sequence[PodRecord], names: list[str]) -> list[str]:
-    free = Counter(names)
-    kept: list[str | None] = []
-    for pod in pods:
-        wish = pod.nominated_node
-        fits = wish is not None and free[wish] > 0
-        kept.append(wish if fits else None)
-        if wish is not None and fits:
-            free[wish] -= 1
-    rest = iter(free.elements())
-    return [name if name is not None else next(rest) for name in kept]

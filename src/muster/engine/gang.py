@@ -8,15 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.engine.assignment import RowWeights, place_best, place_tight
-from muster.engine.compact import place_alike, placements_for
+from muster.engine.compact import place_alike
 from muster.engine.dive import find
 from muster.engine.holds import nominated_nodes
 from muster.engine.interplay import place_dependent
+from muster.engine.joint import Slice, divisions
 from muster.engine.ledger import Assignment
 from muster.engine.members import Members
 from muster.engine.problem import Problem, most_placeable, problem_of
 from muster.engine.search import Found, Outcome
 from muster.engine.trial import Trial
+from muster.model.records import PodRecord
 
 IMPROVING_SHARE = 8
 """A group that has its minimum, or cannot have it, spends one in so many expansions on placing more."""
@@ -39,11 +41,17 @@ class Placed:
 
 
 def place_group(
-    trial: Trial, members: Sequence[Members], needed: int, expansions: int, levels: Sequence[str] = ()
+    trial: Trial,
+    members: Sequence[Members],
+    needed: int,
+    expansions: int,
+    levels: Sequence[str] = (),
+    running: Sequence[PodRecord] = (),
 ) -> Placed:
     """Places the group; what is placed stays on the ledger, the caller rolls back what it does not want.
 
-    It is kept together in few domains of the `levels`, the widest first, where that leaves nobody out (M16).
+    It is kept together in few domains of the `levels`, the widest first, and in those of `running` members before
+    others, where that leaves nobody out (M16).
     """
     if any(trial.depends(some.cls) for some in members):
         together = place_dependent(trial, members, needed, expansions)
@@ -52,7 +60,7 @@ def place_group(
     start = trial.ledger.checkpoint()
     wanted = sum(len(some) for some in members)
     nominated = to_nominated(trial, members)
-    if not any(nominated) and _together(trial, members, wanted, levels):
+    if not any(nominated) and _together(trial, members, wanted, levels, running):
         return Placed(tuple(len(some) for some in members), wanted >= needed, True)
     counts = _by_score(trial, members, nominated)
     if sum(counts) == wanted or len(members) == 1:
@@ -73,18 +81,32 @@ def place_group(
     return Placed(best.counts, best.total >= needed, proven or best.total >= needed, work)
 
 
-def _together(trial: Trial, members: Sequence[Members], wanted: int, levels: Sequence[str]) -> bool:
+def _together(
+    trial: Trial, members: Sequence[Members], wanted: int, levels: Sequence[str], running: Sequence[PodRecord] = ()
+) -> bool:
     """Places all members close to each other; if that does not work, nothing is placed."""
-    if wanted == 1 or not levels or any(trial.related(some.cls) for some in members):
+    if (wanted == 1 and not running) or not levels or any(trial.related(some.cls) for some in members):
         return False
     if len(members) == 1:
-        return place_alike(trial, members[0].cls, wanted, levels)
-    for placement in placements_for(trial, members, levels):
-        part = trial.part(placement) if placement.kept else trial.within(placement)
-        if sum(_by_score(part, members, [0] * len(members))) == wanted:
-            trial.adopt(part)
-            return True
-    return False
+        return place_alike(trial, members[0].cls, wanted, levels, running)
+    return any(_divided(trial, slices) for slices in divisions(trial, members, levels, running))
+
+
+def _divided(trial: Trial, slices: Sequence[Slice]) -> bool:
+    """Places the members of each slice in its part of this world, all or none."""
+    worlds: list[Trial] = []
+    for placement, members, levels in slices:
+        world = trial.part(placement) if placement.kept else trial.within(placement)
+        wanted = sum(len(some) for some in members)
+        if (
+            not _together(world, members, wanted, levels)
+            and sum(_by_score(world, members, [0] * len(members))) < wanted
+        ):
+            return False
+        worlds.append(world)
+    for world in worlds:
+        trial.adopt(world)
+    return True
 
 
 def to_nominated(trial: Trial, members: Sequence[Members]) -> list[int]:

@@ -203,7 +203,9 @@ class Survey:
         """Places the group in candidate `k`, in a world of its own; a kept one if no other candidate is tried."""
         placement = self.domains[int(self.among[k])]
         part = self.trial.part(placement) if len(self.members) == 1 else self.trial.within(placement)
-        return Choice(part, place_group(part, self.members, self.entry.needed, expansions, self.levels))
+        entry = self.entry
+        placed = place_group(part, self.members, entry.needed, expansions, self.levels, entry.bound)
+        return Choice(part, placed)
 
 
 def _choose_alike(survey: Survey, expansions: int) -> Choice:

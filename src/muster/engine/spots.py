@@ -76,6 +76,6 @@ def place_some(world: Trial, goal: Goal, counts: Sequence[int], after: Sequence[
     if not members:
         return Spot(goal, (0,) * len(counts), ())
     checkpoint = world.ledger.checkpoint()
-    placed = place_group(world, members, sum(counts), expansions, goal.levels)
+    placed = place_group(world, members, sum(counts), expansions, goal.levels, goal.node.bound)
     given = iter(placed.counts)
     return spot_since(world, checkpoint, goal, [next(given) if count else 0 for count in counts])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from muster.engine.attempt import attempt
 from muster.engine.branch import Branch
@@ -71,9 +72,18 @@ def all_scheduled(entry: QueueEntry, revision: int) -> Diagnosis:
     )
 
 
-def placements(spots: Sequence[Spot]) -> list[tuple[Sequence[PodRecord], list[int]]]:
-    """For each leaf and class the pods that are placed, the first ones of the class, and their nodes, ascending."""
-    found: list[tuple[Sequence[PodRecord], list[int]]] = []
+class Chosen(NamedTuple):
+    """For one leaf and class: the pods that are placed, the first ones of the class, and their nodes, ascending."""
+
+    pods: Sequence[PodRecord]
+    spots: list[int]
+    bound: Sequence[PodRecord]
+    """Running members of the leaf."""
+
+
+def placements(spots: Sequence[Spot]) -> list[Chosen]:
+    """What is placed, for each leaf and class."""
+    found: list[Chosen] = []
     for goal in dict.fromkeys(spot.goal for spot in spots):
         where: dict[int, list[int]] = {}
         for spot in spots:
@@ -82,7 +92,7 @@ def placements(spots: Sequence[Spot]) -> list[tuple[Sequence[PodRecord], list[in
                     where.setdefault(cls, []).extend([node] * count)
         for some, count in zip(goal.members, counts_of(goal, spots), strict=True):
             if count:
-                found.append((some.pods[:count], sorted(where[some.cls])))
+                found.append(Chosen(some.pods[:count], sorted(where[some.cls]), goal.node.bound))
     return found
 
 
