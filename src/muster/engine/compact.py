@@ -17,6 +17,7 @@ from muster.engine.trial import Trial
 from muster.model.records import PodRecord
 from muster.model.topology import Domains, Placement, domains_of
 
+_NEVER = np.iinfo(np.int64).max
 _Share = tuple[int, int]
 """(domain, how many pods)"""
 
@@ -148,9 +149,9 @@ class _Division:
 def _fewest(ranking: _Ranking, sums: np.ndarray, count: int) -> list[_Share]:
     """One domain for `count` pods if one does, else as few as can be: in equal shares if possible, else the largest
     ones whole and the rest, which comes last, in the one that suits it best. Empty if all together do not suffice."""
-    one = ranking.best(sums, count, 1)
-    if len(one):
-        return [(int(one[0]), count)]
+    one = ranking.one(sums, count)
+    if one is not None:
+        return [(one, count)]
     if int(sums.sum()) < count:
         return []
     nobody = np.zeros_like(sums)
@@ -161,7 +162,9 @@ def _fewest(ranking: _Ranking, sums: np.ndarray, count: int) -> list[_Share]:
     left = sums.copy()
     left[full] = 0
     rest = count - int(sums[full].sum())
-    return [(d, int(sums[d])) for d in full.tolist()] + [(int(ranking.best(left, rest, 1)[0]), rest)]
+    last = ranking.one(left, rest)
+    assert last is not None
+    return [*((d, int(sums[d])) for d in full.tolist()), (last, rest)]
 
 
 def _least(sums: np.ndarray, count: int) -> int:
@@ -182,7 +185,7 @@ def _even(
     wanted = share - alike[used]
     if rest or (wanted < 0).any() or (wanted > sums[used]).any():
         return []
-    new = ranking.best(np.where(every > 0, 0, sums), share, more) if more else used[:0]
+    new = ranking.some(np.where(every > 0, 0, sums), share, more) if more else used[:0]
     if len(new) < more:
         return []
     shares = [*zip(used.tolist(), wanted.tolist(), strict=True), *((d, share) for d in new.tolist())]
@@ -196,15 +199,23 @@ class _Ranking:
     def __init__(self, trial: Trial, cls: int, domains: Domains, inside: np.ndarray, below: Sequence[str]) -> None:
         self._trial, self._cls, self._domains, self._inside, self._below = trial, cls, domains, inside, below
 
-    def best(self, sums: np.ndarray, share: int, number: int) -> np.ndarray:
+    def one(self, sums: np.ndarray, share: int) -> int | None:
+        """The domain for all of a share; None if none holds it."""
+        room = np.where(sums >= share, sums, _NEVER)
+        first = int(room.argmin())
+        least = room[first]
+        if least == _NEVER:
+            return None
+        if np.count_nonzero(room == least) == 1 and self._in_one(first, share):
+            return first
+        return int(self.some(sums, share, 1)[0])
+
+    def some(self, sums: np.ndarray, share: int, number: int) -> np.ndarray:
         """So many domains with room for this share each; none if there are not so many."""
         fit = np.flatnonzero(sums >= share)
         if len(fit) <= number:
             return fit if len(fit) == number else fit[:0]
-        room = sums[fit]
-        if number == 1 and len(tight := fit[room == room.min()]) == 1 and self._in_one(int(tight[0]), share):
-            return np.asarray(tight)
-        keys = [room, *(self._parts(key, share)[fit] for key in reversed(self._below))]
+        keys = [sums[fit], *(self._parts(key, share)[fit] for key in reversed(self._below))]
         whole = self._whole_nodes()
         order = np.lexsort(keys if whole is None else [whole[fit], *keys])
         chosen: np.ndarray = fit[order[:number]]
