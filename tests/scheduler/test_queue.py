@@ -11,6 +11,7 @@ from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Ver
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, Phase
 from muster.plugins import default_profile
+from muster.scheduler.broken import deficit
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import News, Seen, State, backoff
 from muster.scheduler.queue import Queue
@@ -128,7 +129,7 @@ def test_a_broken_group_with_surplus_is_decided_alone_and_only_for_its_deficit()
     members = [builders.pod("g1", group="g", node="n1"), *builders.pods("w", 3, group="g")]
     waiting.add(*members, group=builders.group("g", 2))
     ((entry, head),) = waiting.queue.heads()
-    assert (head.key.key.name, len(head.pods), waiting.queue.deficit(entry)) == ("g", 3, 1)
+    assert (head.key.key.name, len(head.pods), deficit(waiting.cache, entry.key)) == ("g", 3, 1)
 
 
 @pytest.mark.parametrize(

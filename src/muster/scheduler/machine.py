@@ -13,8 +13,9 @@ from muster.model.decision import Decision
 from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.neighbours import Holding, Selection
 from muster.model.plan import Nominate, Plan
-from muster.model.records import EntryKey, EntryKind, PodRecord, QueueEntry
+from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
+from muster.scheduler.broken import only_deficit
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
 from muster.scheduler.commit import Binding, BindTag, Commit, Step
 from muster.scheduler.effects import Decide, SchedulerEffect
@@ -53,7 +54,7 @@ class Scheduler:
         budget: Work | None = None,
     ) -> None:
         gates = gates or FeatureGates()
-        self.cache = Cache(scheduler_name, levels)
+        self.cache = Cache(scheduler_name, levels, checked=gates.checks_hierarchies)
         self.queue = Queue(self.cache, scheduler_name, profile)
         self.commit = Commit(self.cache, profile)
         self.paused = False
@@ -180,7 +181,8 @@ class Scheduler:
     def _held(self, diagnosis: Diagnosis, pods: Sequence[PodRecord], now: Instant) -> Iterator[SchedulerEffect]:
         key, cache = diagnosis.entry, self.cache
         if key.kind is EntryKind.COMPOSITE:
-            below = [cache.groups[leaf] for leaf in cache.forest.leaves(key.key)]
+            everything = (group for group, _ in cache.forest.everything(key.key))
+            below = [group for group in everything if diagnosis.verdict is Verdict.ERROR or isinstance(group, GroupRecord)]
             yield from self._reports.held(diagnosis, cache.forest.composites[key.key], pods, now, below)
         else:
             yield from self._reports.held(diagnosis, cache.groups.get(key.key), pods, now)
@@ -234,9 +236,7 @@ class Scheduler:
     ) -> Iterator[SchedulerEffect]:
         """`in_doubt`: an earlier plan was not taken, so members that were left out may fit after all."""
         whole = len(plan.binds)
-        deficit = self.queue.deficit(entry)
-        if deficit is not None:
-            plan = Plan(plan.revision, plan.binds[:deficit], plan.generations)
+        plan = only_deficit(self.cache, head, plan)
         bound = len(plan.binds)
         nodes = len({step.node for step in plan.binds})
         yield from self._reports.placed(head, diagnosis, bound, nodes, now)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from muster.api.instant import MINUTE, Instant
 from muster.engine.profile import Profile
 from muster.model.diagnosis import Cure, Diagnosis, Verdict
-from muster.model.keys import Key
 from muster.model.neighbours import Holding, Selection
 from muster.model.records import EntryKey, EntryKind, Phase, PodClass, PodRecord, QueueEntry
+from muster.scheduler.broken import has_surplus, is_broken
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, Within, backoff, due_item
 from muster.scheduler.holds import hold_of
@@ -124,7 +124,7 @@ class Queue:
             self._wake(entry, 0 if news is News.URGENT else now)
         elif entry.state is State.WAITING and (_cures(entry, news) or self._is_let_go(entry, news)):
             self._waiting.remove(entry)
-            self._wake(entry, 0 if self._is_broken(entry) else now)
+            self._wake(entry, 0 if is_broken(self.cache, entry.key) else now)
         elif entry.state is State.ACTIVE:
             self._activate(entry)
 
@@ -152,19 +152,8 @@ class Queue:
 
     def _order(self, entry: Entry) -> Order:
         key = entry.key
-        if key.kind is EntryKind.POD_GROUP:
-            group = self.cache.groups[key.key]
-            return (-group.priority, not self._broken(key.key), *entry.seen, key.key, 1)
-        if key.kind is EntryKind.COMPOSITE:
-            return (-self.cache.forest.composites[key.key].priority, True, *entry.seen, key.key, 2)
-        return (-self.cache.pods[key.key].priority, True, *entry.seen, key.key, 0)
-
-    def _broken(self, group: Key) -> bool:
-        """Whether a running group is below its minimum (M12)."""
-        members = self.cache.members[group]
-        return bool(members.running) and (
-            len(members.running) + len(members.succeeded) < self.cache.groups[group].min_count
-        )
+        kind = (EntryKind.POD, EntryKind.POD_GROUP, EntryKind.COMPOSITE).index(key.kind)
+        return (-self._priority(key), not is_broken(self.cache, key), *entry.seen, key.key, kind)
 
     def _drop(self, entry: Entry) -> None:
         self._waiting.remove(entry)
@@ -180,13 +169,13 @@ class Queue:
         A broken group does not sit out its backoff then, lest equals take what it needs (M12).
         """
         for entry in self._waiting.cured(touched):
-            self._wake(entry, 0 if self._is_broken(entry) else now)
+            self._wake(entry, 0 if is_broken(self.cache, entry.key) else now)
 
     def wake_neighbours(self, moved: Set[Selection | Holding], now: Instant) -> None:
         """Wakes what waits for pods to come or go that are now counted otherwise."""
         if moved:
             for entry in self._waiting.cured_by_neighbours(moved):
-                self._wake(entry, 0 if self._is_broken(entry) else now)
+                self._wake(entry, 0 if is_broken(self.cache, entry.key) else now)
 
     def _pass_on(self, entry: Entry) -> None:
         """Somebody woken on behalf of its class did not fail: the next in line has a try."""
@@ -270,7 +259,7 @@ class Queue:
         pods = groups = 0
         while (entry := self._first()) is not None:
             size = self._size(entry)
-            alone = size > MOST_PODS or self.deficit(entry) is not None
+            alone = size > MOST_PODS or has_surplus(self.cache, entry.key)
             if heads and (alone or pods + size > MOST_PODS or groups == MOST_GROUPS):
                 break
             heapq.heappop(self._active)
@@ -288,14 +277,6 @@ class Queue:
             leaves = self.cache.forest.leaves(entry.key.key)
             return sum(len(members[leaf].pending) for leaf in leaves if leaf in members)
         return 1 if entry.key.kind is EntryKind.POD else len(members[entry.key.key].pending)
-
-    def deficit(self, entry: Entry) -> int | None:
-        """How many pods a broken group may place now if it has more pending: only its deficit goes first (M12)."""
-        if entry.key.kind is not EntryKind.POD_GROUP or not self._broken(entry.key.key):
-            return None
-        members = self.cache.members[entry.key.key]
-        lacking = self.cache.groups[entry.key.key].min_count - len(members.running) - len(members.succeeded)
-        return lacking if lacking < len(members.pending) else None
 
     def head(self, entry: Entry) -> QueueEntry:
         """The entry as it would be decided now."""
@@ -363,15 +344,6 @@ class Queue:
             return False
         following = self._waiting.peek(entry.runner_of)
         return following is not None and self.cache.pods[following.key].labels != self.cache.pods[entry.key.key].labels
-
-    def _is_broken(self, entry: Entry) -> bool:
-        key = entry.key
-        return (
-            key.kind is EntryKind.POD_GROUP
-            and key.key in self.cache.groups
-            and key.key in self.cache.members
-            and self._broken(key.key)
-        )
 
     def placed(
         self, entry: Entry, head: QueueEntry, diagnosis: Diagnosis, now: Instant, *, trimmed: bool = False
