@@ -116,7 +116,7 @@ def test_needs_and_area_narrow_the_selection(tmp_path: Path) -> None:
         ({"area": "gong"}, "unknown area 'gong'"),
         ({"needs": ["jobs"]}, "unknown need 'jobs'; known needs: affinity"),
         ({"over": "carrier pigeon"}, "want sim or http"),
-        ({"target": "next"}, "want a release such as 1.37"),
+        ({"target": "next"}, "known: 1.37, 1.38"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_runs(

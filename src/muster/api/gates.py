@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 
@@ -89,6 +89,9 @@ WORKLOAD_AWARE: tuple[str, ...] = (
     "WorkloadWithJob",
 )
 
+TARGETS = ("1.37", "1.38")
+"""Releases of Kubernetes whose rules can be held to; the first is the default."""
+
 _DEFAULT_ON = frozenset(name for name, gate in GATES.items() if gate.default)
 
 
@@ -97,6 +100,8 @@ class FeatureGates:
     """Which gates are on. `FeatureGates()` has Kubernetes' own defaults."""
 
     on: frozenset[str] = _DEFAULT_ON
+    target: str = TARGETS[0]
+    """The release whose rules hold where they differ."""
 
     def __post_init__(self) -> None:
         lacking = {name: _lacking(name, self.on) for name in sorted(self.on) if _lacking(name, self.on)}
@@ -141,7 +146,22 @@ class FeatureGates:
             if gate.locked and value is not gate.default:
                 raise ValueError(f"feature gate {name} is locked to {str(gate.default).lower()}")
         switched_on = {name for name, value in values.items() if value}
-        return FeatureGates((self.on - values.keys()) | switched_on)
+        return replace(self, on=(self.on - values.keys()) | switched_on)
+
+    def aiming_at(self, target: str) -> FeatureGates:
+        """The same gates under the rules of another release.
+
+        Raises:
+            ValueError: its rules are not known; lists those that are.
+        """
+        if target not in TARGETS:
+            raise ValueError(f"unknown target {target!r}; known: {', '.join(TARGETS)}")
+        return replace(self, target=target)
+
+    @property
+    def checks_hierarchies(self) -> bool:
+        """Whether the rules of v1.38 for hierarchies of groups hold (statement 55)."""
+        return self.target != TARGETS[0]
 
     def enabled(self, name: str) -> bool:
         """Whether the gate of this name is on.

@@ -115,6 +115,7 @@ def up(
     feature_gates: Annotated[
         str, typer.Option(help="NAME=true,NAME=false,...; the workload-aware gates are on already.")
     ] = "",
+    target: Annotated[str, typer.Option(help="Kubernetes release whose rules hold: 1.37 or 1.38.")] = "1.37",
     profile: Annotated[Path | None, typer.Option(help="Scheduler profile file.", show_default=False)] = None,
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Also write a kubeconfig file for kubectl and clients.", show_default=False)
@@ -127,7 +128,9 @@ def up(
 
     if control:
         raise SystemExit(command.run_controlled(port))
-    wanted = command.Wanted(port, (zones, racks, nodes, gpus), fleet, feature_gates, profile, kubeconfig, verbose)
+    wanted = command.Wanted(
+        port, (zones, racks, nodes, gpus), fleet, feature_gates, target, profile, kubeconfig, verbose
+    )
     raise SystemExit(command.run(wanted))
 
 
@@ -208,7 +211,7 @@ def conformance(
     needs: Annotated[
         str | None, typer.Option(help="Only cases whose needs are among these: a,b.", show_default=False)
     ] = None,
-    target: Annotated[str, typer.Option(help="Kubernetes release that is held to.")] = "1.37",
+    target: Annotated[str, typer.Option(help="Kubernetes release that is held to: 1.37 or 1.38.")] = "1.37",
     as_json: AsJson = False,
 ) -> None:
     """Run conformance cases; exit 1 if one fails."""

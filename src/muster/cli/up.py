@@ -34,6 +34,7 @@ class Wanted(NamedTuple):
     shape: Sizes
     fleet: Path | None
     gates: str
+    target: str
     profile: Path | None
     kubeconfig: Path | None
     verbose: bool
@@ -46,6 +47,10 @@ def run(wanted: Wanted) -> int:
         gates = FeatureGates.parse(wanted.gates, FeatureGates.of(*WORKLOAD_AWARE))
     except ValueError as error:
         raise Failure(f"--feature-gates: {error}", USAGE) from None
+    try:
+        gates = gates.aiming_at(wanted.target)
+    except ValueError as error:
+        raise Failure(f"--target: {error}", USAGE) from None
     try:
         profile = load_profile(wanted.profile)
     except ProfileError as error:

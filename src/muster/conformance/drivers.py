@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from muster.api.calls import Request, Response
-from muster.api.gates import FeatureGates
+from muster.api.gates import TARGETS, FeatureGates
 from muster.api.instant import Instant
 from muster.conformance.cases import Case
 from muster.sim.cluster import cluster
@@ -46,17 +46,17 @@ class Driver(Protocol):
         """Seconds of every decision so far."""
 
 
-def gates_of(case: Case) -> FeatureGates:
-    """The case's gates on, all others at their defaults."""
-    return FeatureGates.of(*case.gates)
+def gates_of(case: Case, target: str = TARGETS[0]) -> FeatureGates:
+    """The case's gates on, all others at their defaults, under the rules of a release."""
+    return FeatureGates.of(*case.gates).aiming_at(target)
 
 
 class SimDriver:
     """A case in the virtual world. `stopwatch` gives seconds."""
 
-    def __init__(self, case: Case, stopwatch: Callable[[], float]) -> None:
+    def __init__(self, case: Case, stopwatch: Callable[[], float], target: str = TARGETS[0]) -> None:
         self.world: World = cluster(
-            gates_of(case),
+            gates_of(case, target),
             levels=case.levels,
             priority_admission=case.priority_admission,
             stopwatch=stopwatch,

@@ -13,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from muster.api.calls import Request, Response
+from muster.api.gates import TARGETS
 from muster.api.instant import Instant
 from muster.conformance.cases import Case
 
@@ -52,11 +53,12 @@ class Server:
                 except subprocess.TimeoutExpired:
                     process.kill()
 
-    def driver(self, case: Case) -> HttpDriver:
+    def driver(self, case: Case, target: str = TARGETS[0]) -> HttpDriver:
         self.control(
             "reset",
             {
                 "gates": dict.fromkeys(case.gates, True),
+                "target": target,
                 "priorityAdmission": case.priority_admission,
                 "levels": list(case.levels),
                 "reservation": case.profile == "reservation",

@@ -9,15 +9,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
+from muster.api.gates import TARGETS
 from muster.conformance.building import build_differences
 from muster.conformance.capabilities import BUILT, missing
-from muster.conformance.cases import AREAS, Case, CaseError, find, is_release, load
+from muster.conformance.cases import AREAS, Case, CaseError, find, load
 from muster.conformance.drivers import Driver, SimDriver
 from muster.conformance.http import Server
 from muster.conformance.report import Outcome, Result
 from muster.conformance.steps import Run, Unmet
 
-TARGET = "1.37"
+TARGET = TARGETS[0]
 
 
 def select(
@@ -28,8 +29,8 @@ def select(
     Raises:
         CaseError: a path, a file, the area or a need is wrong.
     """
-    if not is_release(target):
-        raise CaseError(f"unknown target {target!r}; want a release such as 1.37")
+    if target not in TARGETS:
+        raise CaseError(f"unknown target {target!r}; known: {', '.join(TARGETS)}")
     if area is not None and area not in AREAS:
         raise CaseError(f"unknown area {area!r}; known areas: {', '.join(AREAS)}")
     for need in needs or ():
@@ -63,10 +64,10 @@ def run(
     """
     if over not in ("sim", "http"):
         raise CaseError(f"unknown driver {over!r}; want sim or http")
-    return _results(select(paths, area=area, needs=needs, target=target), over, stopwatch)
+    return _results(select(paths, area=area, needs=needs, target=target), over, stopwatch, target)
 
 
-def _results(cases: Iterable[Case], over: str, stopwatch: Callable[[], float]) -> Iterator[Result]:
+def _results(cases: Iterable[Case], over: str, stopwatch: Callable[[], float], target: str) -> Iterator[Result]:
     with ExitStack() as stack:
         server: Server | None = None
         for case in cases:
@@ -76,10 +77,10 @@ def _results(cases: Iterable[Case], over: str, stopwatch: Callable[[], float]) -
             elif case.area == "builder":
                 yield run_builder(case)
             elif over == "sim":
-                yield run_case(case, lambda case=case: SimDriver(case, stopwatch))  # type: ignore[misc]
+                yield run_case(case, lambda case=case: SimDriver(case, stopwatch, target))  # type: ignore[misc]
             else:
                 server = server or stack.enter_context(Server.started())
-                yield run_case(case, lambda case=case, server=server: server.driver(case))  # type: ignore[misc]
+                yield run_case(case, lambda case=case, server=server: server.driver(case, target))  # type: ignore[misc]
 
 
 def run_case(case: Case, make: Callable[[], Driver]) -> Result:

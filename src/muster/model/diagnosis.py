@@ -81,6 +81,8 @@ class Reason(IntEnum):
     GROUPS_MISSING = 80
     # Parent references form a cycle; `detail` names one group of it.
     CYCLE = 81
+    # The hierarchy breaks a rule of v1.38 (statement 55); `detail` says which.
+    INVALID_HIERARCHY = 83
     # More levels of groups than a hierarchy may have; `detail` is how many it may.
     TOO_DEEP = 82
 
@@ -124,6 +126,7 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.GROUPS_MISSING: _MEMBERS,
     Reason.CYCLE: frozenset({Cure.GROUP_CHANGED}),
     Reason.TOO_DEEP: frozenset({Cure.GROUP_CHANGED}),
+    Reason.INVALID_HIERARCHY: frozenset({Cure.GROUP_CHANGED}),
     Reason.DOMAIN_UNKNOWN: _MEMBERS | {Cure.NODE_ADDED},
 }
 

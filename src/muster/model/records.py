@@ -208,6 +208,8 @@ class GroupRecord:
     terminating: bool = False
     scheduled: bool = False
     """Its condition PodGroupInitiallyScheduled is True."""
+    workload: str = ""
+    """The Workload that it names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,8 @@ class CompositeRecord:
     terminating: bool = False
     scheduled: bool = False
     """Its condition CompositePodGroupInitiallyScheduled is True."""
+    workload: str = ""
+    """The Workload that it names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,8 @@ def error_message(diagnosis: Diagnosis) -> str:
         return _MISMATCH[first.reason] + (f", found {values}" if values else "")
     if first.reason in _DOMAINS:
         return _DOMAINS[first.reason].format(*diagnosis.names)
+    if first.reason is Reason.INVALID_HIERARCHY:
+        return first.detail
     if first.reason is Reason.BINDING_REFUSED:
         return f"binding rejected: {first.detail}"
     return f"the decision failed: {first.detail}"

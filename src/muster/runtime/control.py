@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from muster.api.calls import Request, Response
-from muster.api.gates import FeatureGates
+from muster.api.gates import TARGETS, FeatureGates
 from muster.api.instant import Instant
 from muster.apiserver.watch import Watch
 from muster.plugins import default_profile
@@ -68,7 +68,7 @@ class Control:
 
     async def reset(self, body: Body) -> Body:
         """A new, empty cluster at the start of time, with these gates and options."""
-        gates = FeatureGates().changed(body.get("gates", {}))
+        gates = FeatureGates().changed(body.get("gates", {})).aiming_at(body.get("target", TARGETS[0]))
         await self.close()
         self._begin(gates, body)
         return {}

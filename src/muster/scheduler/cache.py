@@ -51,14 +51,17 @@ class Cache:
     Args:
         scheduler_name: pods of other schedulers hold room and count, and are not ours to place or to nominate.
         levels: topology label keys, widest first, that fix the order of nodes; none: the well-known ones.
+        checked: hierarchies of groups are held to the rules of v1.38.
     """
 
-    def __init__(self, scheduler_name: str = DEFAULT_SCHEDULER, levels: Sequence[str] = ()) -> None:
+    def __init__(
+        self, scheduler_name: str = DEFAULT_SCHEDULER, levels: Sequence[str] = (), *, checked: bool = False
+    ) -> None:
         self.rooms = Rooms(levels)
         self.neighbours = Neighbourhood()
         self.pods: dict[Key, PodRecord] = {}
         self.groups: dict[Key, GroupRecord] = {}
-        self.forest = Forest(self.groups)
+        self.forest = Forest(self.groups, checked=checked)
         self.members: dict[Key, Members] = {}
         self.assumed: dict[str, str] = {}
         """Pod uid -> node."""

@@ -35,9 +35,15 @@ class Child(NamedTuple):
 
 
 class Forest:
-    """The links. `groups` are the PodGroups, kept by the cache."""
+    """The links. `groups` are the PodGroups, kept by the cache.
 
-    def __init__(self, groups: Mapping[Key, GroupRecord]) -> None:
+    Args:
+        checked: hierarchies are held to the rules of v1.38 (`validity`), so one that is too deep has a root as well.
+    """
+
+    def __init__(self, groups: Mapping[Key, GroupRecord], *, checked: bool = False) -> None:
+        self.checked = checked
+        self._deepest = _LONGEST if checked else DEEPEST
         self.composites: dict[Key, CompositeRecord] = {}
         self._groups = groups
         self._children: dict[Key, dict[Child, None]] = {}
@@ -93,11 +99,21 @@ class Forest:
             if record is None or record.terminating:
                 return Above(missing=name)
             if record.parent is None:
-                return Above(record) if len(passed) < DEEPEST else Above(deep=True)
+                return Above(record) if len(passed) < self._deepest else Above(deep=True)
             if len(passed) > _LONGEST:
                 return Above(deep=True)
             name = record.parent
         return Above()
+
+    def root_of(self, key: Key) -> Key | None:
+        """The root above a composite group, itself perhaps; None: a link is missing, or they go round."""
+        passed: set[Key] = set()
+        while key not in passed and (record := self.composites.get(key)) is not None:
+            if record.parent is None:
+                return key
+            passed.add(key)
+            key = Key(key.namespace, record.parent)
+        return None
 
     # -- downwards
 
@@ -121,8 +137,17 @@ class Forest:
         for record in self.children(key):
             if isinstance(record, GroupRecord):
                 yield record.key
-            elif level + 1 < DEEPEST:
+            elif level + 1 < self._deepest:
                 yield from self._walk(record.key, level + 1)
+
+    def everything(self, root: Key) -> Iterator[tuple[CompositeRecord | GroupRecord, int]]:
+        """Every group below a root with its level, parents before children; the root is on level 1."""
+        open_groups = [(record, 2) for record in reversed(self.children(root))]
+        while open_groups:
+            record, level = open_groups.pop()
+            yield record, level
+            if not isinstance(record, GroupRecord) and level < self._deepest:
+                open_groups += [(child, level + 1) for child in reversed(self.children(record.key))]
 
     def below(self, key: Key) -> list[Key]:
         """Every PodGroup whose way up leads through a composite group of this name, whether that exists or not."""

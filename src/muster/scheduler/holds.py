@@ -9,6 +9,7 @@ from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, GroupRecord
 from muster.scheduler.cache import Cache, Members
 from muster.scheduler.forest import DEEPEST, Above
+from muster.scheduler.validity import fault
 
 _NOBODY = Members()
 
@@ -72,6 +73,8 @@ def _tree_hold(cache: Cache, root: Key) -> Hold | None:
     """Gates and demands of any pending pod below hold it (13), and so do too few groups with quorum (17)."""
     record = cache.forest.composites[root]
     present = _with_quorum(cache, root, 1)
+    if cache.forest.checked and (message := fault(cache.forest, root)):
+        return Hold((Rejection(Reason.INVALID_HIERARCHY, 0, message),), present, record.min_count)
     reasons: tuple[Rejection, ...] = ()
     names: tuple[str, ...] = ()
     if present < record.min_count:
@@ -129,10 +132,11 @@ def diagnose(cache: Cache, key: EntryKey, uid: str, hold: Hold) -> Diagnosis:
 
 def _diagnose_tree(cache: Cache, key: EntryKey, uid: str, hold: Hold) -> Diagnosis:
     below = [members for leaf in cache.forest.leaves(key.key) if (members := cache.members.get(leaf)) is not None]
+    wrong = hold.reasons[0].reason is Reason.INVALID_HIERARCHY
     return Diagnosis(
         entry=key,
         uid=uid,
-        verdict=Verdict.WAITING,
+        verdict=Verdict.ERROR if wrong else Verdict.WAITING,
         revision=cache.rooms.revision,
         min_count=hold.needed,
         running=sum(len(members.running) for members in below),

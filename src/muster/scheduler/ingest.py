@@ -175,6 +175,7 @@ class Ingest:
             preemption_policy=spec.get("preemptionPolicy") or None,
             terminating="deletionTimestamp" in meta,
             scheduled=_is_true(raw, INITIALLY_SCHEDULED),
+            workload=self._shared((spec.get("workloadRef") or _NOTHING).get("workloadName") or ""),
         )
 
     def _composite(self, raw: Raw) -> CompositeRecord:
@@ -200,6 +201,7 @@ class Ingest:
             preemption_policy=spec.get("preemptionPolicy") or None,
             terminating="deletionTimestamp" in meta,
             scheduled=_is_true(raw, COMPOSITE_INITIALLY_SCHEDULED),
+            workload=self._shared((spec.get("workloadRef") or _NOTHING).get("workloadName") or ""),
         )
 
     def _topology_key(self, spec: Raw) -> str | None:

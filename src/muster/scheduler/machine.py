@@ -13,7 +13,7 @@ from muster.model.decision import Decision
 from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.neighbours import Holding, Selection
 from muster.model.plan import Nominate, Plan
-from muster.model.records import EntryKey, EntryKind, PodRecord, QueueEntry
+from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
 from muster.scheduler.broken import only_deficit
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
@@ -54,7 +54,7 @@ class Scheduler:
         budget: Work | None = None,
     ) -> None:
         gates = gates or FeatureGates()
-        self.cache = Cache(scheduler_name, levels)
+        self.cache = Cache(scheduler_name, levels, checked=gates.checks_hierarchies)
         self.queue = Queue(self.cache, scheduler_name, profile)
         self.commit = Commit(self.cache, profile)
         self.paused = False
@@ -181,7 +181,9 @@ class Scheduler:
     def _held(self, diagnosis: Diagnosis, pods: Sequence[PodRecord], now: Instant) -> Iterator[SchedulerEffect]:
         key, cache = diagnosis.entry, self.cache
         if key.kind is EntryKind.COMPOSITE:
-            below = [cache.groups[leaf] for leaf in cache.forest.leaves(key.key)]
+            wrong = diagnosis.verdict is Verdict.ERROR
+            everything = [group for group, _ in cache.forest.everything(key.key)]
+            below = [group for group in everything if wrong or isinstance(group, GroupRecord)]
             yield from self._reports.held(diagnosis, cache.forest.composites[key.key], pods, now, below)
         else:
             yield from self._reports.held(diagnosis, cache.groups.get(key.key), pods, now)

@@ -37,6 +37,7 @@ MANY = 16
 MANY_FAILED = 64
 """So many pods of a group get an event when they cannot be placed; all get the condition."""
 LONGEST_NAME = 253
+_ROOTLESS = (Reason.CYCLE, Reason.PARENT_MISSING)
 COUNT_UP: Instant = MINUTE
 """A repeated event is counted at once, and its new count is written at most so often."""
 
@@ -282,26 +283,34 @@ class Reports:
         group: GroupRecord | CompositeRecord | None,
         pods: Iterable[PodRecord],
         now: Instant,
-        below: Iterable[GroupRecord] = (),
+        below: Iterable[GroupRecord | CompositeRecord] = (),
     ) -> Iterable[Write]:
-        """An entry is kept aside (M6). `pods`: its pending ones; `below`: the PodGroups of a hierarchy."""
+        """An entry is kept aside (M6). `pods`: its pending ones; `below`: groups of a hierarchy that are told as well.
+
+        The pods of a hierarchy that is wrong are told too; with the rules of v1.38 also those without a root (55).
+        """
         pods = tuple(pods)
         message = wording.group_message(diagnosis)
+        wrong = diagnosis.verdict is Verdict.ERROR
+        reason = ERROR if wrong else UNSCHEDULABLE
         if diagnosis.entry.kind is not EntryKind.POD:
             if group is None:
                 oldest = min(pods, key=lambda record: (record.created, record.key))
                 yield from self._event(of_pod(oldest), "FailedScheduling", message, now)
             else:
-                condition = Condition("False", UNSCHEDULABLE, message, group.generation)
+                condition = Condition("False", reason, message, group.generation)
                 yield from self._group_condition(group, condition, now)
-                yield from self._event(of_group(group), "Waiting", message, now)
+                yield from self._event(of_group(group), "FailedScheduling" if wrong else "Waiting", message, now)
                 for leaf in below:
                     yield from self._group_condition(leaf, condition._replace(generation=leaf.generation), now)
         elif diagnosis.rejections[0].reason is Reason.UNSUPPORTED:
             yield from self._pod_condition(pods[0], UNSCHEDULABLE, message, now)
             yield from self._event(of_pod(pods[0]), "FailedScheduling", message, now)
+        rootless = self._cache.forest.checked and diagnosis.rejections[0].reason in _ROOTLESS
         for record in pods:
-            if record.gates:
+            if wrong or rootless:
+                yield from self._pod_condition(record, reason, message, now)
+            elif record.gates:
                 text = "Scheduling is blocked due to non-empty scheduling gates"
                 yield from self._pod_condition(record, GATED, text, now)
 

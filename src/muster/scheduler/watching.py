@@ -150,6 +150,13 @@ class Watching:
         self._reports.seen(obj, record.uid, COMPOSITE_SCHEDULED)
         if old != record:
             self._moved(before, now, _group_news(old, record))
+            self._check(record.key, now)
+
+    def _check(self, composite: Key, now: Instant) -> None:
+        """A composite group without members can make a hierarchy invalid, and end that."""
+        root = self._cache.forest.root_of(composite) if self._cache.forest.checked else None
+        if root is not None:
+            self.refresh(EntryKey(EntryKind.COMPOSITE, root), now)
 
     def _drop_composite(self, key: Key, now: Instant) -> None:
         before = self._owners(self._cache.forest.below(key))
@@ -157,6 +164,8 @@ class Watching:
         if old is not None:
             self._reports.forget(old.uid)
             self._moved(before, now)
+            if old.parent is not None:
+                self._check(Key(key.namespace, old.parent), now)
 
     def _owners(self, leaves: Iterable[Key]) -> dict[Key, EntryKey]:
         return {leaf: self._cache.owner_of_group(leaf) for leaf in leaves}

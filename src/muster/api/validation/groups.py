@@ -85,7 +85,9 @@ def count(value: int, path: Path) -> Errors:
     return checks.at_least(value, path, 1) if value else [path.required("must be at least 1")]
 
 
-def policy_update(new: SchedulingPolicy, old: SchedulingPolicy, path: Path) -> Errors:
+def policy_update(
+    new: SchedulingPolicy | CompositeSchedulingPolicy, old: SchedulingPolicy | CompositeSchedulingPolicy, path: Path
+) -> Errors:
     """Only the number of a gang may change (V28, V29): which policy it is, may not."""
     errors: Errors = []
     if (new.basic is None) != (old.basic is None):

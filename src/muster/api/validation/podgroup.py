@@ -42,7 +42,7 @@ def pod_group(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: Feat
 
 
 def composite_pod_group(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: FeatureGates) -> Errors:
-    """Every error of a CompositePodGroup; nothing in its spec may change, not even minGroupCount (V30)."""
+    """Every error of a CompositePodGroup; nothing in its spec may change, minGroupCount not before v1.38 (V30)."""
     view = checks.typed(new, CompositePodGroup)
     if isinstance(view, FieldError):
         return [view]
@@ -55,7 +55,13 @@ def composite_pod_group(new: Mapping[str, Any], old: Mapping[str, Any] | None, g
     errors += _place_in_tree(view.spec, stored.spec if stored else None, gates)
     errors += groups.common(view.spec, stored.spec if stored else None, SPEC, gates)
     if stored is not None:
-        errors += checks.immutable_fields(view.spec, stored.spec, SPEC, (*_FIXED, "scheduling_policy"))
+        fixed: tuple[str, ...] = _FIXED
+        if gates.checks_hierarchies:
+            new_policy, old_policy = view.spec.scheduling_policy, stored.spec.scheduling_policy
+            errors += groups.policy_update(new_policy, old_policy, SPEC / "schedulingPolicy")
+        else:
+            fixed = (*_FIXED, "scheduling_policy")
+        errors += checks.immutable_fields(view.spec, stored.spec, SPEC, fixed)
     return errors
 
 
