@@ -22,7 +22,13 @@ from muster.scheduler.machine import Scheduler
 
 START: Instant = 1_767_225_600_000_000
 SECOND: Instant = 1_000_000
-PLURALS = {"Pod": "pods", "Node": "nodes", "PodGroup": "podgroups", "Namespace": "namespaces"}
+PLURALS = {
+    "Pod": "pods",
+    "Node": "nodes",
+    "PodGroup": "podgroups",
+    "CompositePodGroup": "compositepodgroups",
+    "Namespace": "namespaces",
+}
 GENERIC = FeatureGates.of("GenericWorkload")
 
 Json = dict[str, Any]

@@ -17,10 +17,10 @@ from muster.engine.fit import in_one_domain, still_fits
 from muster.engine.profile import Profile
 from muster.model.keys import Key
 from muster.model.plan import Plan
-from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEntry
+from muster.model.records import EntryKey, EntryKind, GroupNode, Phase, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import backoff
-from muster.scheduler.trees import is_satisfied, lets, tree_of
+from muster.scheduler.trees import is_satisfied, lets, nodes_of, tree_of
 
 GIVE_UP: Instant = MINUTE
 """So long after the first refusal an entry with nothing bound gives its slots back."""
@@ -176,7 +176,24 @@ class Commit:
             if self.cache.owner(record) != head.key or record.group is None:
                 return False
             placed[Key(record.key.namespace, record.group)] += 1
-        return lets(tree_of(self.cache, head.key.key), placed)
+        tree = tree_of(self.cache, head.key.key)
+        groups = {record.uid: record.group or "" for record in head.pods}
+        where: dict[str, set[str]] = {}
+        for step in plan.binds:
+            where.setdefault(groups[step.uid], set()).add(step.node)
+        return lets(tree, placed) and self._are_together(tree, where)
+
+    def _are_together(self, tree: GroupNode, where: Mapping[str, set[str]]) -> bool:
+        """Whether each group above these PodGroups is in one domain, if it has to be, with these nodes added to them."""
+        for group in nodes_of(tree):
+            key, leaves = group.record.topology_key, tuple(group.leaves())
+            if key is None or not any(leaf.record.key.name in where for leaf in leaves):
+                continue
+            names = {pod.node for leaf in leaves for pod in leaf.bound if pod.node is not None}
+            names.update(*(where.get(leaf.record.key.name, ()) for leaf in leaves))
+            if not in_one_domain((self.cache.nodes.get(name) for name in names), key):
+                return False
+        return True
 
     # -- the way of each pod
 
@@ -279,10 +296,17 @@ class Commit:
         """Whether the decision still holds: group and node are there, the minimum is in reach, and the pod fits."""
         if binding.node not in self.cache.nodes or self._is_out_of_reach(binding.entry):
             return False
-        if binding.entry.kind is EntryKind.POD_GROUP and not self._is_together(binding.entry.key):
+        if not self._still_belongs(binding):
             return False
         at = self.cache.rooms.generation(binding.node)
         return binding.checked_at == at or self._fits(binding)
+
+    def _still_belongs(self, binding: Binding) -> bool:
+        """Whether the groups of the pod, it included, are still in one domain where they have to be."""
+        if binding.entry.kind is EntryKind.COMPOSITE:
+            tree, leaf = tree_of(self.cache, binding.entry.key), binding.record.group or ""
+            return self._are_together(tree, {leaf: {binding.node}})
+        return binding.entry.kind is EntryKind.POD or self._is_together(binding.entry.key)
 
     def _fits(self, binding: Binding) -> bool:
         """Asks the filters with the pod off the node; if they agree it is back there afterwards."""

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from muster.engine.decide import decide
 from muster.engine.profile import Profile
 from muster.model.diagnosis import Diagnosis, Reason, Verdict
-from muster.model.records import EntryKey, EntryKind, QueueEntry
+from muster.model.records import EntryKey, QueueEntry
 from muster.model.snapshot import Snapshot
 from muster.scheduler.machine import Scheduler
 
 MOST = 200
 """So many entries are decided anew, first those at the head of the queue; the others are shown as last decided."""
-_NOT_OURS_TO_DECIDE = frozenset({Reason.BINDING_REFUSED, Reason.DECISION_FAILED, Reason.INVALID_HIERARCHY})
+_NOT_OURS_TO_DECIDE = frozenset({Reason.BINDING_REFUSED, Reason.DECISION_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ def inquire(scheduler: Scheduler, profile: Profile, keys: Iterable[EntryKey] | N
     wanted = waiting if keys is None else [key for key in keys if key in waiting]
     known = {key: waiting[key] for key in scheduler.queue.in_order(wanted)}
     decidable = [key for key, diagnosis in known.items() if _decidable(diagnosis)][:MOST]
-    heads = tuple(head for key in decidable if (head := _head(scheduler, key)) is not None)
+    entries = scheduler.queue.entries
+    heads = tuple(scheduler.queue.head(entries[key]) for key in decidable if key in entries)
     return Inquiry(known, heads, scheduler.cache.snapshot(), profile)
 
 
@@ -56,28 +57,3 @@ def _decidable(diagnosis: Diagnosis) -> bool:
     if diagnosis.verdict is Verdict.WAITING:
         return False
     return not any(rejection.reason in _NOT_OURS_TO_DECIDE for rejection in diagnosis.rejections)
-
-
-def _head(scheduler: Scheduler, key: EntryKey) -> QueueEntry | None:
-    """The entry as it would be decided now; None: it has just gone."""
-    entry, cache = scheduler.queue.entries.get(key), scheduler.cache
-    if entry is None:
-        return None
-    pods = scheduler.queue.pending(key)
-    if key.kind is EntryKind.POD:
-        return QueueEntry(key, entry.uid, pods[0].priority, entry.seen.since, entry.attempts, pods)
-    if key.kind is EntryKind.COMPOSITE:
-        return scheduler.queue.head(entry)
-    group, members = cache.groups[key.key], cache.members[key.key]
-    return QueueEntry(
-        key=key,
-        uid=entry.uid,
-        priority=group.priority,
-        since=entry.seen.since,
-        attempts=entry.attempts,
-        pods=pods,
-        group=group,
-        running=len(members.running),
-        succeeded=len(members.succeeded),
-        bound=tuple(members.running.values()),
-    )
