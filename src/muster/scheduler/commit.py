@@ -184,7 +184,7 @@ class Commit:
         return lets(tree, placed) and self._are_together(tree, where)
 
     def _are_together(self, tree: GroupNode, where: Mapping[str, set[str]]) -> bool:
-        """Whether each group above these PodGroups is in one domain, if it has to be, with these nodes added to them."""
+        """Whether each group above these PodGroups is in one domain, if it has to be, with these nodes added."""
         for group in nodes_of(tree):
             key, leaves = group.record.topology_key, tuple(group.leaves())
             if key is None or not any(leaf.record.key.name in where for leaf in leaves):
