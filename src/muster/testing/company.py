@@ -84,7 +84,7 @@ def rejection(world: World, placed: Placed, pod: PodRecord, node: NodeRecord) ->
     for name, amount in pod.cls.requests:
         if amount + sum(dict(other.cls.requests).get(name, 0) for other in here) > allocatable.get(name, 0):
             return Reason.INSUFFICIENT
-    if not all(_is_even(world, placed, pod, node, one) for one in _hard(pod)):
+    if not all(_is_even(world, placed, pod, node, one) for one in hard(pod)):
         return Reason.TOPOLOGY_SPREAD
     return _of_affinity(world, placed, pod, node)
 
@@ -95,27 +95,27 @@ def _of_affinity(world: World, placed: Placed, pod: PodRecord, node: NodeRecord)
         keys = [term.topology_key for term in demands.affinity]
         if any(key not in node.labels for key in keys):
             return Reason.POD_AFFINITY
-        meant = [(p, n) for p, n in placed if all(_means(world, term.selector, p) for term in demands.affinity)]
+        meant = [(p, n) for p, n in placed if all(means(world, term.selector, p) for term in demands.affinity)]
         near = all(any(n.labels.get(key) == node.labels[key] for _, n in meant) for key in keys)
         nobody = not any(key in n.labels for _, n in meant for key in keys)
-        first = nobody and all(_means(world, term.selector, pod) for term in demands.affinity)
+        first = nobody and all(means(world, term.selector, pod) for term in demands.affinity)
         if not near and not first:
             return Reason.POD_AFFINITY
     for term in demands.anti_affinity if demands is not None else ():
-        if any(_together(term.topology_key, node, n) and _means(world, term.selector, p) for p, n in placed):
+        if any(together(term.topology_key, node, n) and means(world, term.selector, p) for p, n in placed):
             return Reason.POD_ANTI_AFFINITY
     for other, n in placed:
         for term in other.cls.demands.anti_affinity if other.cls.demands is not None else ():
-            if _together(term.topology_key, node, n) and _means(world, term.selector, pod):
+            if together(term.topology_key, node, n) and means(world, term.selector, pod):
                 return Reason.EXISTING_ANTI_AFFINITY
     return Reason.NONE
 
 
-def _together(key: str, one: NodeRecord, other: NodeRecord) -> bool:
+def together(key: str, one: NodeRecord, other: NodeRecord) -> bool:
     return key in one.labels and one.labels[key] == other.labels.get(key)
 
 
-def _hard(pod: PodRecord) -> list[SpreadConstraint]:
+def hard(pod: PodRecord) -> list[SpreadConstraint]:
     return [one for one in pod.cls.demands.spread if one.hard] if pod.cls.demands is not None else []
 
 
@@ -123,18 +123,18 @@ def _is_even(world: World, placed: Placed, pod: PodRecord, node: NodeRecord, con
     key = constraint.topology_key
     if key not in node.labels:
         return False
-    counting = [n for n in world.nodes if _counts(n, pod, constraint)]
+    counting = [n for n in world.nodes if counts(n, pod, constraint)]
     crowd = {n.labels[key]: 0 for n in counting}
     for other, n in placed:
-        if n in counting and not other.terminating and _means(world, constraint.selector, other):
+        if n in counting and not other.terminating and means(world, constraint.selector, other):
             crowd[n.labels[key]] += 1
     fewest = min(crowd.values()) if crowd and len(crowd) >= constraint.min_domains else 0
-    own = _means(world, constraint.selector, pod)
+    own = means(world, constraint.selector, pod)
     return crowd.get(node.labels[key], 0) + own - fewest <= constraint.max_skew
 
 
-def _counts(node: NodeRecord, pod: PodRecord, constraint: SpreadConstraint) -> bool:
-    if not all(one.topology_key in node.labels for one in _hard(pod)):
+def counts(node: NodeRecord, pod: PodRecord, constraint: SpreadConstraint) -> bool:
+    if not all(one.topology_key in node.labels for one in hard(pod)):
         return False
     cls = pod.cls
     if constraint.honor_affinity:
@@ -146,7 +146,7 @@ def _counts(node: NodeRecord, pod: PodRecord, constraint: SpreadConstraint) -> b
     return tolerated or not constraint.honor_taints
 
 
-def _means(world: World, selector: PodSelector, pod: PodRecord) -> bool:
+def means(world: World, selector: PodSelector, pod: PodRecord) -> bool:
     if selector.requirements is None or not _all_hold(selector.requirements, dict(pod.labels)):
         return False
     space = pod.key.namespace
