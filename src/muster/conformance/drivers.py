@@ -59,6 +59,7 @@ class SimDriver:
             gates_of(case, target),
             levels=case.levels,
             priority_admission=case.priority_admission,
+            volumes=case.volumes,
             stopwatch=stopwatch,
         )
         self.tick, self.settle, self.quiesce = self.world.tick, self.world.settle, self.world.quiesce

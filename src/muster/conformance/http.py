@@ -60,6 +60,7 @@ class Server:
                 "gates": dict.fromkeys(case.gates, True),
                 "target": target,
                 "priorityAdmission": case.priority_admission,
+                "volumes": case.volumes,
                 "levels": list(case.levels),
                 "reservation": case.profile == "reservation",
             },

@@ -14,6 +14,7 @@ from muster.controllers.hollow import Hollow
 from muster.controllers.jobs import Jobs
 from muster.controllers.nodes import Nodes
 from muster.controllers.podgroups import PodGroups
+from muster.controllers.volumes import Claims, Volumes
 
 
 def makers(
@@ -22,6 +23,7 @@ def makers(
     run: bool = True,
     start_delay: Instant = SECOND,
     stop_delay: Instant = SECOND,
+    volumes: bool = True,
 ) -> dict[str, Callable[[], Machine]]:
     """Name -> a function that makes the machine anew.
 
@@ -31,6 +33,7 @@ def makers(
             keep the status they were created with.
         start_delay: microseconds from bound to running.
         stop_delay: microseconds that a pod takes to end once it is deleted, at most its grace period.
+        volumes: whether claims get volumes and pods their own claims. False is for whoever does that himself.
     """
     made: dict[str, Callable[[], Machine]] = {
         "jobs": partial(Jobs, gates),
@@ -42,6 +45,9 @@ def makers(
         made["podgroups"] = partial(PodGroups, gates)
     if run:
         made["disruption"] = Disruption
+    if volumes:
+        made["volumes"] = Volumes
+        made["claims"] = Claims
     return made
 
 
@@ -51,6 +57,8 @@ def controllers(
     run: bool = True,
     start_delay: Instant = SECOND,
     stop_delay: Instant = SECOND,
+    volumes: bool = True,
 ) -> tuple[Machine, ...]:
     """One of each (see `makers`)."""
-    return tuple(make() for make in makers(gates, run=run, start_delay=start_delay, stop_delay=stop_delay).values())
+    made = makers(gates, run=run, start_delay=start_delay, stop_delay=stop_delay, volumes=volumes)
+    return tuple(make() for make in made.values())

@@ -137,6 +137,7 @@ class Control:
             clock=self._clock,
             run_pods=False,
             priority_admission=bool(body.get("priorityAdmission", False)),
+            volumes=bool(body.get("volumes", False)),
             levels=tuple(body.get("levels", ())),
         )
         self.cluster: Cluster = assemble(setup, self.changes)

@@ -40,6 +40,8 @@ class Setup:
     """Whether hollow kubelets start pods (False: pods stay as they are; deletions finish at once)."""
     start_delay: Instant = SECOND
     priority_admission: bool = True
+    volumes: bool = True
+    """Whether claims get volumes: the volume controller and its hollow driver run."""
     levels: tuple[str, ...] = ()
     """Topology label keys, widest first, that keep groups together; none: the well-known ones that nodes carry."""
 
@@ -98,7 +100,7 @@ def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     local = Local(server, setup.clock, changes or Changes())
     worker = Worker()
     loop = Loop(local, worker, log, PATIENT)
-    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay)
+    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
     stations = {name: loop.add(name, make) for name, make in around.items()}
     scheduler = loop.add("scheduler", partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels))
     return Cluster(server, local, loop, worker, log, setup.profile, scheduler, stations["hollow"])

@@ -31,15 +31,17 @@ def cluster(
     seed: int = 0,
     levels: Sequence[str] = (),
     priority_admission: bool = True,
+    volumes: bool = True,
     rates: Rates = CALM,
     stopwatch: Callable[[], float] = lambda: 0.0,
 ) -> World:
     """An empty cluster at START. Pods stay as they are once bound; deletions end at once.
 
-    `levels`: topology label keys, widest first. `stopwatch`: seconds, for decision times.
+    `levels`: topology label keys, widest first. `volumes`: whether claims get volumes. `stopwatch`: seconds, for
+    decision times.
     """
     gates = gates or FeatureGates()
     server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission, started=START)
-    machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=False)}
+    machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=False, volumes=volumes)}
     machines[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels))
     return World(server, machines, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)

@@ -1,0 +1,395 @@
+"""The PersistentVolume controller, with a hollow driver behind every storage class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muster.api import writes
+from muster.api.calls import Response
+from muster.api.instant import Instant
+from muster.api.machine import DELETED, Effect, Event, Listed, Observed, Refused, WakeAt, Woken, Write, Written
+from muster.api.object import Object
+from muster.api.storage import (
+    BETA_STORAGE_PROVISIONER,
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    NO_PROVISIONER,
+    PROVISIONED_BY,
+    SELECTED_NODE,
+    STORAGE_PROVISIONER,
+    WAIT_FOR_FIRST_CONSUMER,
+    CsiDriver,
+    StorageClass,
+)
+from muster.controllers.pod_status import deleted
+from muster.controllers.volumes import provisioning
+from muster.controllers.volumes.known import (
+    CAPACITIES,
+    CLAIMS,
+    CLASSES,
+    CSI_NODES,
+    DRIVERS,
+    NODES,
+    RESOURCES,
+    VOLUMES,
+    Known,
+    is_bound,
+)
+from muster.controllers.volumes.matching import Key, belongs, best, claim_of, class_of, misfit, owner_of, volume_of
+from muster.controllers.writing import AGAIN, Pending, event
+
+CLAIM, VOLUME, GONE = "claim", "volume", "gone"
+COMPONENT = "persistentvolume-controller"
+
+
+class Volumes:
+    """Binds claims to volumes, makes volumes for claims that have a class, and takes back what was made.
+
+    One write per object at a time, each from what the watch has shown: claim and volume are led to each other step by
+    step, and a controller that is killed in between goes on where it was.
+    """
+
+    resources: tuple[str, ...] = RESOURCES
+
+    def __init__(self) -> None:
+        self._known = Known()
+        self._pending = Pending()
+        self._said: dict[str, tuple[str, str]] = {}
+        self._ended: set[str] = set()
+
+    def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
+        match event:
+            case Observed(resource, change, obj):
+                return self._observed(resource, obj, gone=change == DELETED, now=now)
+            case Listed(resource, objects):
+                return self._listed(resource, objects, now)
+            case Written(("gone", str(name), str(uid)) as tag, response):
+                self._pending.forget(tag)
+                return self._still_there(name, uid, response, now)
+            case Refused(("gone", str(name), str(uid)) as tag, response):
+                self._pending.forget(tag)
+                if response.status != 404:
+                    return [WakeAt(now + AGAIN, (VOLUME, name))]
+                return self._claim_ended(name, uid, now)
+            case Written((str(), _) as tag, response):
+                return self._look(tag, now) if self._pending.written(tag, response) else ()
+            case Refused((str(), _) as tag, _):
+                self._pending.forget(tag)
+                return [WakeAt(now + AGAIN, tag)]
+            case Woken((str(), _) as tag):
+                return self._look(tag, now)
+        return ()
+
+    # -- what is there
+
+    def _listed(self, resource: str, objects: Sequence[Object], now: Instant) -> list[Effect]:
+        for obj in self._known.replace(resource, objects):
+            self._forget(resource, obj)
+        if resource in (CLAIMS, VOLUMES):
+            self._pending.listed()
+        return self._look_at_all(now)
+
+    def _look_at_all(self, now: Instant) -> list[Effect]:
+        if not self._known.complete:
+            return []
+        effects = [effect for obj in list(self._known.of(VOLUMES)) for effect in self._look_at_volume(obj.name, now)]
+        for key in self._known.claims():
+            effects += self._look_at_claim(key, now)
+        return effects
+
+    def _observed(self, resource: str, obj: Object, *, gone: bool, now: Instant) -> list[Effect]:
+        before = self._known.get(VOLUMES, obj.name) if resource == VOLUMES else None
+        if gone:
+            self._known.remove(resource, obj)
+            self._forget(resource, obj)
+        else:
+            self._known.put(resource, obj)
+            if resource in (CLAIMS, VOLUMES):
+                self._pending.observed(_tag(resource, obj), obj.revision)
+        if not self._known.complete:
+            return []
+        if resource == CLAIMS:
+            return self._claim_changed((obj.namespace, obj.name), obj, now)
+        if resource == VOLUMES:
+            return self._volume_changed(obj, before, now)
+        return self._look_at_waiting(resource, obj, now)
+
+    def _forget(self, resource: str, obj: Object) -> None:
+        if resource == CLAIMS:
+            self._ended.add(obj.uid)
+            self._said.pop(obj.uid, None)
+            self._pending.forget(_tag(resource, obj))
+        elif resource == VOLUMES:
+            reference = volume_of(obj).spec.claim_ref
+            self._ended.discard(reference.uid if reference is not None else "")
+            self._pending.forget(_tag(resource, obj))
+
+    def _claim_changed(self, key: Key, obj: Object, now: Instant) -> list[Effect]:
+        effects = self._look_at_claim(key, now)
+        for name in dict.fromkeys((*self._known.reserved_for(key), claim_of(obj).spec.volume_name)):
+            effects += self._look_at_volume(name, now)
+        if not any(volume_of(volume).spec.claim_ref for volume in self._reserved(key)):
+            self._ended.discard(obj.uid)  # nobody will ask
+        return effects
+
+    def _reserved(self, key: Key) -> list[Object]:
+        found = (self._known.get(VOLUMES, name) for name in self._known.reserved_for(key))
+        return [volume for volume in found if volume is not None]
+
+    def _volume_changed(self, obj: Object, before: Object | None, now: Instant) -> list[Effect]:
+        """The volume, claims it has to do with, and if anyone could have it, all claims without one."""
+        effects = self._look_at_volume(obj.name, now)
+        owner = owner_of(obj)
+        keys = dict.fromkeys((*self._known.asking_for(obj.name), *([owner] if owner else ())))
+        if owner is None or (before is not None and owner_of(before) != owner):
+            keys |= dict.fromkeys(self._known.unbound())
+        for key in keys:
+            effects += self._look_at_claim(key, now)
+        return effects
+
+    def _look_at_waiting(self, resource: str, obj: Object, now: Instant) -> list[Effect]:
+        """Claims without a volume that a class, a node, a driver or a capacity may matter to."""
+        effects: list[Effect] = []
+        for key in self._known.unbound():
+            claim = self._known.claim(key)
+            if claim is not None and (resource != NODES or _annotation(claim, SELECTED_NODE) == obj.name):
+                effects += self._look_at_claim(key, now)
+        return effects
+
+    def _look(self, tag: Any, now: Instant) -> list[Effect]:
+        """The object of an answer or a timer; of a volume that was to be made and is not there, its claim."""
+        what, key = tag
+        if what == CLAIM:
+            return self._look_at_claim(key, now)
+        volume = self._known.get(VOLUMES, key)
+        if volume is not None:
+            return self._volume_changed(volume, None, now)
+        return [effect for claim in self._known.unbound() for effect in self._look_at_claim(claim, now)]
+
+    # -- claims
+
+    def _look_at_claim(self, key: Key, now: Instant) -> list[Effect]:
+        """The next step of a claim on its way to a volume."""
+        claim = self._known.claim(key)
+        if claim is None or (CLAIM, key) in self._pending or not self._known.complete:
+            return []
+        name = claim_of(claim).spec.volume_name
+        if name:
+            return self._lead_to(name, claim, now)
+        if is_bound(claim):
+            why = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+            return self._lost(claim, why, now)
+        return [] if deleted(claim) else self._find(key, claim, now)
+
+    def _find(self, key: Key, claim: Object, now: Instant) -> list[Effect]:
+        """A volume for a claim that names none: one that is there, or one that is made."""
+        if claim_of(claim).spec.storage_class_name is None and not class_of(claim):
+            default = self._known.default_class()
+            if default is not None:
+                return self._patch_claim(claim, {"spec": {"storageClassName": default}})
+        storage_class = self._known.get(CLASSES, class_of(claim))
+        chosen = _annotation(claim, SELECTED_NODE)
+        late = storage_class is not None and _is_late(storage_class) and not chosen
+        node = self._known.get(NODES, chosen) if chosen else None
+        free = (volume for volume in self._known.candidates(key) if (VOLUME, volume.name) not in self._pending)
+        volume = best(free, claim, node, reserved_only=late or bool(chosen and node is None))
+        if volume is not None:
+            return self._bind(volume, claim, now)
+        coming = (provisioning.volume_name(claim), *self._known.reserved_for(key))
+        if any((VOLUME, name) in self._pending for name in coming):
+            return []
+        if late:
+            why = "waiting for first consumer to be created before binding"
+            return self._say(claim, "WaitForFirstConsumer", why, now)
+        if not class_of(claim):
+            why = "no persistent volumes available for this claim and no storage class is set"
+            return self._say(claim, "FailedBinding", why, now)
+        if storage_class is None:
+            why = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
+            return self._say(claim, "ProvisioningFailed", why, now, warning=True)
+        return self._provision(claim, storage_class, node, now)
+
+    def _lead_to(self, name: str, claim: Object, now: Instant) -> list[Effect]:
+        """A claim that names its volume: bound to it, unless it is another's or does not fit."""
+        volume = self._known.get(VOLUMES, name)
+        if volume is None:
+            if is_bound(claim):
+                why = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+                return self._lost(claim, why, now)
+            return []
+        if belongs(volume, claim) or (owner_of(volume) is None and is_bound(claim)):
+            return self._bind(volume, claim, now)
+        if owner_of(volume) is not None:
+            if is_bound(claim):
+                why = "Two claims are bound to the same volume, this one is bound incorrectly"
+                return self._lost(claim, why, now, reason="ClaimMisbound")
+            why = f'volume "{name}" already bound to a different claim.'
+            return self._say(claim, "FailedBinding", why, now, warning=True)
+        problem = misfit(volume, claim)
+        if problem is not None:
+            why = f'Cannot bind to requested volume "{name}": {problem}'
+            return self._say(claim, "VolumeMismatch", why, now, warning=True)
+        return self._bind(volume, claim, now)
+
+    def _bind(self, volume: Object, claim: Object, now: Instant) -> list[Effect]:
+        """Volume first, so that no other claim can have it, then the claim, then its status."""
+        reference, spec = volume_of(volume).spec.claim_ref, claim_of(claim).spec
+        if reference is None or not reference.uid:
+            if (VOLUME, volume.name) in self._pending:
+                return []
+            body: dict[str, Any] = {"spec": {"claimRef": provisioning.reference(claim)}}
+            if reference is None:
+                body["metadata"] = {"annotations": {BOUND_BY_CONTROLLER: "yes"}}
+            return self._patch_volume(volume, body)
+        if spec.volume_name != volume.name or not is_bound(claim):
+            notes = {BIND_COMPLETED: "yes"} | ({} if spec.volume_name else {BOUND_BY_CONTROLLER: "yes"})
+            return self._patch_claim(claim, {"metadata": {"annotations": notes}, "spec": {"volumeName": volume.name}})
+        has = {
+            "phase": "Bound",
+            "accessModes": list(volume_of(volume).spec.access_modes),
+            "capacity": dict(volume.raw["spec"].get("capacity") or {}),
+        }
+        status = claim.raw.get("status") or {}
+        if all(status.get(field) == value for field, value in has.items()):
+            return []
+        return self._claim_status(claim, has)
+
+    def _lost(self, claim: Object, why: str, now: Instant, *, reason: str = "ClaimLost") -> list[Effect]:
+        if claim_of(claim).status.phase == "Lost":
+            return []
+        return [*self._claim_status(claim, {"phase": "Lost"}), *self._say(claim, reason, why, now, warning=True)]
+
+    # -- making volumes
+
+    def _provision(self, claim: Object, storage_class: Object, node: Object | None, now: Instant) -> list[Effect]:
+        provisioner = storage_class.view(StorageClass).provisioner
+        if provisioner == NO_PROVISIONER:
+            why = f"no volume plugin matched name: {NO_PROVISIONER}"
+            return self._say(claim, "ProvisioningFailed", why, now, warning=True)
+        if _annotation(claim, STORAGE_PROVISIONER) != provisioner:
+            notes = {STORAGE_PROVISIONER: provisioner, BETA_STORAGE_PROVISIONER: provisioner}
+            return self._patch_claim(claim, {"metadata": {"annotations": notes}})
+        chosen = _annotation(claim, SELECTED_NODE)
+        try:
+            if claim_of(claim).spec.selector is not None:
+                raise provisioning.Refusal("claim Selector is not supported")
+            if chosen and node is None:
+                raise provisioning.Refusal(f"selected node {chosen} does not exist")
+            if self._reports_capacity(provisioner):
+                provisioning.check_room(claim, storage_class, node, self._known.of(CAPACITIES))
+            csi_node = self._known.get(CSI_NODES, chosen) if chosen else None
+            made = provisioning.volume(claim, storage_class, provisioning.place(claim, storage_class, node, csi_node))
+        except provisioning.Refusal as refusal:
+            return self._refuse(claim, str(refusal), now)
+        name = made["metadata"]["name"]
+        self._pending.begin((VOLUME, name))
+        why = f"Successfully provisioned volume {name}"
+        return [Write(writes.create(made), (VOLUME, name)), *self._say(claim, "ProvisioningSucceeded", why, now)]
+
+    def _reports_capacity(self, provisioner: str) -> bool:
+        driver = self._known.get(DRIVERS, provisioner)
+        return driver is not None and bool(driver.view(CsiDriver).spec.storage_capacity)
+
+    def _refuse(self, claim: Object, why: str, now: Instant) -> list[Effect]:
+        """Says so; a claim whose node was chosen goes back to the scheduler."""
+        effects = self._say(claim, "ProvisioningFailed", why, now, warning=True)
+        if _annotation(claim, SELECTED_NODE):
+            effects += self._patch_claim(claim, {"metadata": {"annotations": {SELECTED_NODE: None}}})
+        return effects
+
+    # -- volumes
+
+    def _look_at_volume(self, name: str, now: Instant) -> list[Effect]:
+        """The phase of a volume, and what becomes of one whose claim has gone."""
+        volume = self._known.get(VOLUMES, name)
+        if volume is None or (VOLUME, name) in self._pending or not self._known.complete:
+            return []
+        reference = volume_of(volume).spec.claim_ref
+        if reference is None or not reference.uid:
+            return self._phase(volume, "Available")
+        if reference.uid in self._ended:
+            return self._release(volume)
+        claim = self._known.claim((reference.namespace, reference.name))
+        if claim is None or claim.uid != reference.uid:
+            return self._ask(name, reference.uid, (reference.namespace, reference.name))
+        bound_to = claim_of(claim).spec.volume_name
+        if bound_to == name:
+            return self._phase(volume, "Bound")
+        if not bound_to:
+            return self._look_at_claim((claim.namespace, claim.name), now)
+        if _annotation(volume, BOUND_BY_CONTROLLER):
+            body = {"spec": {"claimRef": None}, "metadata": {"annotations": {BOUND_BY_CONTROLLER: None}}}
+            return self._patch_volume(volume, body)
+        return self._release(volume) if _annotation(volume, PROVISIONED_BY) else []
+
+    def _ask(self, volume: str, uid: str, claim: Key) -> list[Effect]:
+        """The watch of claims may be late: whether the claim has really gone, the server must say."""
+        tag = (GONE, volume, uid)
+        if tag in self._pending:
+            return []
+        self._pending.begin(tag)
+        return [Write(writes.get(CLAIMS, *claim), tag)]
+
+    def _still_there(self, volume: str, uid: str, response: Response, now: Instant) -> list[Effect]:
+        body = response.body if isinstance(response.body, Mapping) else {}
+        same = (body.get("metadata") or {}).get("uid") == uid
+        return [] if same else self._claim_ended(volume, uid, now)
+
+    def _claim_ended(self, volume: str, uid: str, now: Instant) -> list[Effect]:
+        self._ended.add(uid)
+        return self._look_at_volume(volume, now)
+
+    def _release(self, volume: Object) -> list[Effect]:
+        """Released; a volume that was made for the claim goes with it if its policy says so."""
+        if volume_of(volume).status.phase != "Released":
+            return self._phase(volume, "Released")
+        policy = volume_of(volume).spec.persistent_volume_reclaim_policy
+        if policy != "Delete" or not _annotation(volume, PROVISIONED_BY) or deleted(volume):
+            return []
+        tag = _tag(VOLUMES, volume)
+        self._pending.begin(tag, volume.revision)
+        return [Write(writes.delete(VOLUMES, "", volume.name, uid=volume.uid), tag)]
+
+    def _phase(self, volume: Object, phase: str) -> list[Effect]:
+        if volume_of(volume).status.phase == phase:
+            return []
+        body = {"metadata": {"uid": volume.uid}, "status": {"phase": phase}}
+        return self._send(VOLUMES, volume, body, "status")
+
+    # -- writing
+
+    def _patch_volume(self, volume: Object, body: dict[str, Any]) -> list[Effect]:
+        """Refused if anyone has changed the volume: two must not reserve it for two claims."""
+        meta = {**body.get("metadata", {}), "uid": volume.uid, "resourceVersion": volume.revision}
+        return self._send(VOLUMES, volume, {**body, "metadata": meta})
+
+    def _patch_claim(self, claim: Object, body: dict[str, Any]) -> list[Effect]:
+        return self._send(CLAIMS, claim, {**body, "metadata": {**body.get("metadata", {}), "uid": claim.uid}})
+
+    def _claim_status(self, claim: Object, status: dict[str, Any]) -> list[Effect]:
+        return self._send(CLAIMS, claim, {"metadata": {"uid": claim.uid}, "status": status}, "status")
+
+    def _send(self, resource: str, obj: Object, body: Any, subresource: str | None = None) -> list[Effect]:
+        tag = _tag(resource, obj)
+        self._pending.begin(tag, obj.revision)
+        return [Write(writes.patch(resource, obj.namespace, obj.name, body, subresource=subresource), tag)]
+
+    def _say(self, claim: Object, reason: str, why: str, now: Instant, *, warning: bool = False) -> list[Effect]:
+        """An event, unless it was the last one about this claim."""
+        if self._said.get(claim.uid) == (reason, why):
+            return []
+        self._said[claim.uid] = (reason, why)
+        return [event(claim.raw, reason, why, component=COMPONENT, now=now, warning=warning)]
+
+
+def _tag(resource: str, obj: Object) -> tuple[str, Any]:
+    return (CLAIM, (obj.namespace, obj.name)) if resource == CLAIMS else (VOLUME, obj.name)
+
+
+def _annotation(obj: Object, name: str) -> str:
+    return (obj.meta.get("annotations") or {}).get(name) or ""
+
+
+def _is_late(storage_class: Object) -> bool:
+    return storage_class.view(StorageClass).volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
