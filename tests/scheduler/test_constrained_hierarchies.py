@@ -83,3 +83,55 @@ def test_a_leaf_beside_whose_domain_was_taken_apart_does_not_stop_the_others() -
     driver.create(*leaf("b", 1))
     driver.advance(20)
     assert where(driver).get("b-0") is None  # the whole hierarchy is in error (statement 36)
+
+
+def decisions_after(driver: Driver, *manifests: dict) -> int:
+    """How many decisions these objects cause soon."""
+    before = driver.decisions
+    driver.create(*manifests)
+    driver.advance(30)
+    return driver.decisions - before
+
+
+def test_a_waiting_hierarchy_is_woken_when_a_rack_has_all_that_its_leaf_lacks() -> None:
+    driver = Driver(GATES)
+    driver.create(node("c1", 3, rack="c"), pod_manifest("filler", cpu="2", priority=0))
+    driver.create(node("a1", 2, rack="a"), node("b1", 1, rack="b"), root(2), *leaf("a", 4, key="rack"), *leaf("b", 1))
+    driver.advance(30)
+    before = driver.decisions
+    driver.delete("Pod", "filler")
+    driver.advance(30)
+    assert driver.decisions == before  # Three slots of four in its rack.
+    assert decisions_after(driver, node("d1", 3, rack="d")) == 1  # A new label: looked at, for what it is worth.
+    assert where(driver) == {}
+    driver.change("Node", "a1", lambda raw: raw["status"]["allocatable"].update(cpu="5"))
+    driver.advance(30)
+    assert len(where(driver)) == 5
+
+
+def test_slots_are_counted_over_the_leaves_of_a_constrained_parent_together() -> None:
+    driver = Driver(GATES)
+    driver.create(node("a1", 2, rack="a"), node("b1", 1, rack="b"))
+    driver.create(root(2, key="rack"), *leaf("a", 2), *leaf("b", 2))
+    driver.advance(30)
+    before = driver.decisions
+    driver.change("Node", "b1", lambda raw: raw["status"]["allocatable"].update(cpu="3"))
+    driver.advance(30)
+    assert driver.decisions == before
+    driver.change("Node", "a1", lambda raw: raw["status"]["allocatable"].update(cpu="4"))
+    driver.advance(30)
+    assert len(where(driver)) == 4
+
+
+def test_slots_are_counted_over_the_cluster_for_a_hierarchy_without_constraints() -> None:
+    driver = Driver(GATES)
+    driver.create(node("n1", 1), root(2), *leaf("a", 3), *leaf("b", 3), *leaf("c", 3))
+    driver.advance(30)
+    assert decisions_after(driver, node("n2", 2)) == 1  # Labels have changed: any of them might have been asked for.
+    before = driver.decisions
+    driver.change("Node", "n2", lambda raw: raw["status"]["allocatable"].update(cpu="4"))
+    driver.advance(30)
+    assert driver.decisions == before
+    driver.change("Node", "n1", lambda raw: raw["status"]["allocatable"].update(cpu="2"))
+    driver.advance(30)
+    assert len(where(driver)) == 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from muster.engine.attempt import attempt
@@ -11,6 +11,7 @@ from muster.engine.branch import Branch
 from muster.engine.gang import IMPROVING_SHARE
 from muster.engine.goals import Goal, goal_of
 from muster.engine.holds import Holds
+from muster.engine.lacking import awaited
 from muster.engine.outcomes import Report
 from muster.engine.placement import Refusal
 from muster.engine.spots import Spot, counts_of, replay, total
@@ -53,6 +54,7 @@ def place_tree(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> P
     diagnosis = report.placed(spots) if spots else report.failed(proven)
     if not spots:
         trial.ledger.rollback(start)
+        diagnosis = replace(diagnosis, awaits=awaited(trial, root))
     return PlacedTree(spots, diagnosis, work)
 
 

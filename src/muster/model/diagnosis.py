@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from muster.model.keys import Key
-from muster.model.records import EntryKey, EntryKind
+from muster.model.records import EntryKey, EntryKind, PodClass
 
 
 class Cure(Enum):
@@ -166,6 +166,21 @@ class Remedy(NamedTuple):
     """The node, or how many nodes, that the change is about (free, uncordon); "" where that does not matter."""
 
 
+class Awaited(NamedTuple):
+    """Slots that a hierarchy cannot do without and does not have."""
+
+    pod_class: PodClass
+    slots: int
+    """How many more there must be at least, in the cluster or, with a key, in one of its domains."""
+    count: int
+    """How many it takes in a domain of which nothing is known yet."""
+    topology_key: str = ""
+    deficits: tuple[tuple[str, int], ...] = ()
+    """By domain, so many more would do there."""
+    domain: str = ""
+    """The only one that helps, since members run there."""
+
+
 class Verdict(Enum):
     SCHEDULED = "Scheduled"
     UNSCHEDULABLE = "Unschedulable"
@@ -248,6 +263,8 @@ class Diagnosis:
     deficits: tuple[tuple[str, int], ...] = ()
     """By domain, so many slots more would do there; only where all pending members are alike and none suffices."""
 
+    awaits: Awaited | None = None
+    """Of a hierarchy that was not placed, where something can be counted."""
     groups: tuple[GroupOutcome, ...] = ()
     """Of a hierarchy: every group, parents before children; none where all members of all groups are placed."""
 

@@ -188,7 +188,7 @@ class Queue:
         self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], now: Instant, lacks: int = 1
     ) -> None:
         entry.state, entry.diagnosis, entry.order = State.WAITING, diagnosis, self._order(entry)
-        entry.within = self._within(entry, diagnosis) if diagnosis.topology_key else None
+        entry.within = self._within(entry, diagnosis) if diagnosis.topology_key else _within_tree(diagnosis)
         self._waiting.add(entry, diagnosis, classes, lacks)
         entry.safety_at = now + SAFETY_RETRY
         heapq.heappush(self._safety, due_item(entry.safety_at, entry.key))
@@ -332,6 +332,10 @@ class Queue:
             self._wake(entry, now)
         else:
             entry.runner_of = None
+            if diagnosis.awaits is not None:
+                self._wait(entry, diagnosis, {diagnosis.awaits.pod_class}, now, diagnosis.awaits.slots)
+                self._place(entry, now, entry.news)
+                return
             classes = {record.cls for record in head.pods}
             alike = head.tree is None and len(classes) == 1
             counted = alike and diagnosis.proven and Cure.NEIGHBOURS_CHANGED not in diagnosis.wakes_on
@@ -411,6 +415,14 @@ class Queue:
             return self.cache.forest.composites[key.key].priority
         group = self.cache.groups.get(key.key)
         return group.priority if group else max(record.priority for record in self.pending(key))
+
+
+def _within_tree(diagnosis: Diagnosis) -> Within | None:
+    """The domains in which slots are counted for a hierarchy; a node that is relabelled wakes it anyway."""
+    awaits = diagnosis.awaits
+    if awaits is None or not awaits.topology_key:
+        return None
+    return Within(awaits.topology_key, awaits.domain or None, awaits.count, dict(awaits.deficits), frozenset())
 
 
 def _cures(entry: Entry, news: News) -> bool:
