@@ -7,6 +7,7 @@ from typing import Any
 
 from muster.api.catalog import Kind
 from muster.api.instant import MINUTE, SECOND, from_time
+from muster.api.storage import DEFAULT_CLASS
 from muster.cli.failure import shown
 from muster.runtime.clock import SystemClock
 
@@ -144,6 +145,11 @@ def _policy(group: Raw) -> str:
     return f"gang {gang.get('minCount', gang.get('minGroupCount', ''))}"
 
 
+def _claim(volume: Raw) -> str:
+    claim = _at(volume, "spec.claimRef.name")
+    return f"{_at(volume, 'spec.claimRef.namespace')}/{claim}" if claim else ""
+
+
 _COLUMNS: Mapping[str, list[Column]] = {
     "Pod": [
         ("STATUS", _phase),
@@ -176,6 +182,25 @@ _COLUMNS: Mapping[str, list[Column]] = {
         _field("REASON", "reason"),
         ("ABOUT", lambda event: f"{_at(event, 'involvedObject.kind')}/{_at(event, 'involvedObject.name')}"),
         ("MESSAGE", lambda event: _at(event, "message") or _at(event, "note")),
+    ],
+    "PersistentVolume": [
+        _field("CAPACITY", "spec.capacity.storage"),
+        _field("CLASS", "spec.storageClassName"),
+        _field("RECLAIM", "spec.persistentVolumeReclaimPolicy"),
+        ("STATUS", _unless_deleted(lambda volume: _at(volume, "status.phase"))),
+        ("CLAIM", _claim),
+    ],
+    "PersistentVolumeClaim": [
+        ("STATUS", _unless_deleted(lambda claim: _at(claim, "status.phase"))),
+        _field("VOLUME", "spec.volumeName"),
+        _field("CAPACITY", "status.capacity.storage"),
+        _field("CLASS", "spec.storageClassName"),
+    ],
+    "StorageClass": [
+        _field("PROVISIONER", "provisioner"),
+        _field("BINDING", "volumeBindingMode"),
+        _field("RECLAIM", "reclaimPolicy"),
+        ("DEFAULT", lambda item: str(((item["metadata"].get("annotations")) or {}).get(DEFAULT_CLASS, ""))),
     ],
     "PriorityClass": [_field("VALUE", "value"), _field("DEFAULT", "globalDefault")],
     "PodDisruptionBudget": [
