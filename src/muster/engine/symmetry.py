@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,24 +13,33 @@ from muster.engine.trial import Trial
 
 CELLS_PER_EXPANSION = 20_000
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(values: np.ndarray) -> np.ndarray:
     """uint64, well mixed (splitmix64): sums and xors of such numbers tell sets of them apart."""
-    with np.errstate(over="ignore"):
-        x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * _MIX[0]
-        x = (x ^ (x >> np.uint64(27))) * _MIX[1]
-        return x ^ (x >> np.uint64(31))
+    x = values.astype(np.uint64) + _STEP
+    x = (x ^ (x >> np.uint64(30))) * _MIX[0]
+    x = (x ^ (x >> np.uint64(27))) * _MIX[1]
+    return x ^ (x >> np.uint64(31))
 
 
-def joined(columns: Iterable[np.ndarray], size: int) -> np.ndarray:
-    """uint64[size]: one number for each row of these columns, in their order."""
-    found = np.zeros(size, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in columns:
-            found = mixed(found * np.uint64(3) + mixed(column))
+def joined(rows: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+    """uint64[M]: one number for each column of these rows [K, M], in their order."""
+    table = np.asarray(rows).astype(np.uint64)
+    salts = mixed(np.arange(1, len(table) + 1, dtype=np.uint64))[:, None]
+    found: np.ndarray = mixed(mixed(table ^ salts).sum(axis=0, dtype=np.uint64))
     return found
+
+
+class _Level(NamedTuple):
+    """The counters of one label key."""
+
+    codes: np.ndarray
+    """int[M]: the domain of each node here, -1 without the label."""
+    places: tuple[int, ...]
+    """Which counters these are."""
+    size: int
 
 
 class Symmetry:
@@ -48,53 +58,56 @@ class Symmetry:
         rows = np.flatnonzero(trial.ledger.amounts[self._classes].any(axis=0))
         self._rows, self._amounts = rows, trial.ledger.amounts[np.ix_(self._classes, rows)]
         static = [*marks, *(trial.state(cls).feasible.passes for cls in self._classes.tolist())]
-        self._moving: list[int] = []
+        moving: list[tuple[int, Counter]] = []
         for place, (counter, counts) in enumerate(ties.state()):
             if counter.adds[self._classes].any():
-                self._moving.append(place)
+                moving.append((place, counter))
                 static.append(trial.cut(counter.counted))
             else:
                 codes = trial.cut(counter.codes)
                 static += [codes >= 0, counts[codes]]
-        self._base = joined(static, size)
-        self._codes = [trial.cut(counter.codes) for counter in self._moved()]
-        self._nested = all(_nest(one, other) for one, other in combinations(self._codes, 2))
-        self.cost = size * (len(rows) + 2 * len(self._codes)) // CELLS_PER_EXPANSION
+        self._base = joined([column.astype(np.int64) for column in static]) if static else np.zeros(size, np.uint64)
+        self._levels = _levels(trial, moving)
+        self._nested = all(_nest(one.codes, other.codes) for one, other in combinations(self._levels, 2))
+        self.cost = size * (len(rows) + len(moving) + 2 * len(self._levels) ** 2) // CELLS_PER_EXPANSION
         """What one colouring costs in expansions."""
-
-    def _moved(self) -> list[Counter]:
-        every = [counter for counter, _ in self._ties.state()]
-        return [every[place] for place in self._moving]
 
     def colours(self, left: Sequence[int]) -> np.ndarray:
         """uint64[M], with so many of each class still to be placed."""
         ledger = self._trial.ledger
         wanted = np.asarray(left, dtype=np.int64) @ self._amounts
         free = np.clip(ledger.capacity[self._rows] - ledger.used[self._rows], 0, wanted[:, None])
-        colours = joined((self._base, *free), len(self._base))
+        colours = joined([self._base, *free.astype(np.uint64)])
         every = [counts for _, counts in self._ties.state()]
-        counts = [every[place] for place in self._moving]
+        counted = [joined([every[place] for place in level.places]) for level in self._levels]
         if not self._nested:
-            return joined((colours, *self._codes, *self._here(counts)), len(colours))
-        for _ in range(len(self._codes) if len(self._codes) > 1 else 1):
-            colours = joined((colours, *self._domains(colours, counts)), len(colours))
+            here = [some[level.codes] for some, level in zip(counted, self._levels, strict=True)]
+            return joined([colours, *(level.codes.astype(np.uint64) for level in self._levels), *here])
+        for _ in self._levels:
+            colours = joined([colours, *self._domains(colours, counted)])
         return colours
 
-    def _here(self, counts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [some[codes] for some, codes in zip(counts, self._codes, strict=True)]
-
-    def _domains(self, colours: np.ndarray, counts: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
-        """What the domain of each node looks like: its count, and the nodes in it."""
-        for some, codes in zip(counts, self._codes, strict=True):
-            content = np.zeros(len(some), dtype=np.uint64)
-            np.add.at(content, codes, colours)
+    def _domains(self, colours: np.ndarray, counted: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
+        """What the domain of each node looks like: its counts, and the nodes in it."""
+        for some, level in zip(counted, self._levels, strict=True):
+            content = np.zeros(level.size, dtype=np.uint64)
+            np.add.at(content, level.codes, colours)
             content[-1] = 0
-            yield joined((content, some), len(some))[codes]
+            yield mixed(content ^ some)[level.codes]
+
+
+def _levels(trial: Trial, moving: Sequence[tuple[int, Counter]]) -> list[_Level]:
+    """Counters of one key together: equal codes over the whole cluster."""
+    found: dict[tuple[bytes, int], list[tuple[int, Counter]]] = {}
+    for place, counter in moving:
+        found.setdefault((counter.codes.tobytes(), len(counter.counts)), []).append((place, counter))
+    return [
+        _Level(trial.cut(some[0][1].codes), tuple(place for place, _ in some), len(some[0][1].counts))
+        for some in found.values()
+    ]
 
 
 def _nest(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether every domain of one key lies within one domain of the other; nodes without a label are no domain."""
-    if np.array_equal(one, other):
-        return True
     pairs = np.unique(np.stack((one, other)), axis=1).shape[1]
     return bool(pairs == max(len(np.unique(one)), len(np.unique(other))))
