@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from muster.api import batch, core, resource, scheduling, storage
+from muster.api import apps, batch, core, resource, scheduling, storage
 from muster.api.defaults import groups, jobs, pods, status
+from muster.api.defaults import apps as apps_defaults
 from muster.api.defaults import small as small_defaults
 from muster.api.defaults import storage as storage_defaults
 from muster.api.gates import FeatureGates
 from muster.api.meta import Part
 from muster.api.validation import job, node, pod, podgroup, small, storage_classes, workload
+from muster.api.validation import apps as apps_rules
 from muster.api.validation import storage as storage_rules
 from muster.api.validation.field import FieldError
 
@@ -217,6 +219,26 @@ VOLUME_ATTACHMENT = Kind(
     (), False, ("status",), validate=storage_classes.volume_attachment,
 )  # fmt: skip
 
+SERVICE = Kind(
+    "Service", "", "v1", "services", "service", apps.Service, ("svc",), True, ("status",),
+    defaults=apps_defaults.service, validate=apps_rules.service,
+)  # fmt: skip
+REPLICATION_CONTROLLER = Kind(
+    "ReplicationController", "", "v1", "replicationcontrollers", "replicationcontroller", apps.ReplicationController,
+    ("rc",), True, ("status",), counts=("replicas",),
+    defaults=apps_defaults.replication_controller, validate=apps_rules.replication_controller,
+)  # fmt: skip
+REPLICA_SET = Kind(
+    "ReplicaSet", "apps", "v1", "replicasets", "replicaset", apps.ReplicaSet, ("rs",), True, ("status",),
+    counts=("replicas",),
+    defaults=apps_defaults.replica_set, validate=apps_rules.replica_set,
+)  # fmt: skip
+STATEFUL_SET = Kind(
+    "StatefulSet", "apps", "v1", "statefulsets", "statefulset", apps.StatefulSet, ("sts",), True, ("status",),
+    counts=("replicas",),
+    defaults=apps_defaults.stateful_set, validate=apps_rules.stateful_set,
+)  # fmt: skip
+
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,
     NODE,
@@ -240,6 +262,10 @@ KINDS: tuple[Kind, ...] = (
     CSI_DRIVER,
     CSI_STORAGE_CAPACITY,
     VOLUME_ATTACHMENT,
+    SERVICE,
+    REPLICATION_CONTROLLER,
+    REPLICA_SET,
+    STATEFUL_SET,
 )
 
 _BY_PLURAL: Mapping[str, Kind] = MappingProxyType({kind.plural: kind for kind in KINDS})

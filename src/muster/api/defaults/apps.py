@@ -1,0 +1,63 @@
+"""Defaults of Services and of the kinds that keep replicas of a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from muster.api.defaults import parts
+from muster.api.defaults.parts import Json, Raw
+from muster.api.defaults.pods import pod_spec
+from muster.api.gates import FeatureGates
+
+
+def service(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    if not isinstance(obj.get("spec"), Mapping):
+        return
+    spec = {"type": "ClusterIP", "sessionAffinity": "None"} | dict(obj["spec"])
+    if isinstance(spec.get("ports"), list):
+        spec["ports"] = [_port(port) for port in spec["ports"]]
+    obj["spec"] = spec
+
+
+def _port(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    port = {"protocol": "TCP"} | dict(given)
+    if "port" in port:
+        port.setdefault("targetPort", port["port"])
+    return port
+
+
+def replication_controller(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    """Its selector is the labels of its pods, unless it says another one; its own labels likewise."""
+    _replicas(obj, old, gates)
+    labels = parts.at(obj, "spec", "template", "metadata", "labels")
+    if not labels:
+        return
+    obj["spec"] = {"selector": dict(labels)} | obj["spec"]
+    metadata = parts.copied(obj, "metadata")
+    if not metadata.get("labels"):
+        obj["metadata"] = metadata | {"labels": dict(labels)}
+
+
+def replica_set(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    _replicas(obj, old, gates)
+
+
+def stateful_set(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    _replicas(obj, old, gates)
+    if isinstance(obj.get("spec"), Mapping):
+        obj["spec"] = {"podManagementPolicy": "OrderedReady"} | obj["spec"]
+
+
+def _replicas(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    """One, and a complete template."""
+    if not isinstance(obj.get("spec"), Mapping):
+        return
+    spec = {"replicas": 1} | dict(obj["spec"])
+    template = spec.get("template")
+    if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
+        was = parts.at(old, "spec", "template", "spec")
+        spec["template"] = {**template, "spec": pod_spec(template["spec"], gates, was)}
+    obj["spec"] = spec

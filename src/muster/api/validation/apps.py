@@ -1,0 +1,112 @@
+"""Rules for Services and for the kinds that keep replicas of a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from muster.api import apps, selectors
+from muster.api.core import PodTemplate
+from muster.api.gates import FeatureGates
+from muster.api.meta import LabelSelector, ObjectMeta, Part
+from muster.api.validation import checks, meta, names, pod
+from muster.api.validation.checks import Errors, Format
+from muster.api.validation.field import SPEC, FieldError
+
+Raw = Mapping[str, Any]
+P = TypeVar("P", bound=Part)
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_MANAGEMENT = ("OrderedReady", "Parallel")
+_TEMPLATE = SPEC / "template"
+
+
+def _rules(
+    struct: type[P], spec: Callable[[P, P | None, FeatureGates], Errors], name: Format = names.dns_subdomain
+) -> Callable[[Raw, Raw | None, FeatureGates], Errors]:
+    def validate(new: Raw, old: Raw | None, gates: FeatureGates) -> Errors:
+        view = checks.typed(new, struct)
+        if isinstance(view, FieldError):
+            return [view]
+        before = checks.typed(old, struct) if old is not None else None
+        stored = before if isinstance(before, struct) else None
+        metadata: ObjectMeta = view.metadata  # type: ignore[attr-defined]
+        was: ObjectMeta | None = stored.metadata if stored else None  # type: ignore[attr-defined]
+        return meta.metadata(metadata, was, name=name) + spec(view, stored, gates)
+
+    return validate
+
+
+def _service(new: apps.Service, old: apps.Service | None, gates: FeatureGates) -> Errors:
+    spec = new.spec
+    errors = checks.labels(spec.selector, SPEC / "selector")
+    errors += checks.one_of(spec.type, SPEC / "type", _TYPES)
+    if spec.type == "ExternalName":
+        return errors + checks.text(spec.external_name, SPEC / "externalName", names.dns_subdomain)
+    if not spec.ports and spec.cluster_ip != "None":
+        errors.append((SPEC / "ports").required("a Service without ports must have clusterIP None"))
+    seen: set[str] = set()
+    for i, port in enumerate(spec.ports):
+        at = SPEC / "ports" // i
+        errors += checks.in_range(port.port, at / "port", 1, 65535)
+        errors += checks.one_of(port.protocol, at / "protocol", _PROTOCOLS)
+        if len(spec.ports) > 1 or port.name:
+            errors += checks.text(port.name, at / "name", names.dns_label)
+        if port.name in seen:
+            errors.append((at / "name").duplicate(port.name, "port names must be unique in the Service"))
+        seen.add(port.name)
+    return errors
+
+
+def _replication_controller(
+    new: apps.ReplicationController, old: apps.ReplicationController | None, gates: FeatureGates
+) -> Errors:
+    spec = new.spec
+    errors = checks.labels(spec.selector, SPEC / "selector")
+    if not spec.selector:
+        errors.append((SPEC / "selector").required("say which pods belong to it"))
+    return errors + _kept(spec.replicas, spec.template, LabelSelector(match_labels=spec.selector), gates)
+
+
+def _replica_set(new: apps.ReplicaSet, old: apps.ReplicaSet | None, gates: FeatureGates) -> Errors:
+    errors = _selected(new.spec.selector) + checks.at_least(new.spec.min_ready_seconds, SPEC / "minReadySeconds", 0)
+    errors += _kept(new.spec.replicas, new.spec.template, new.spec.selector, gates)
+    return errors + (checks.immutable_fields(new.spec, old.spec, SPEC, ("selector",)) if old else [])
+
+
+def _stateful_set(new: apps.StatefulSet, old: apps.StatefulSet | None, gates: FeatureGates) -> Errors:
+    spec = new.spec
+    errors = _selected(spec.selector)
+    errors += checks.one_of(spec.pod_management_policy, SPEC / "podManagementPolicy", _MANAGEMENT)
+    errors += _kept(spec.replicas, spec.template, spec.selector, gates)
+    fixed = ("selector", "service_name", "pod_management_policy")
+    return errors + (checks.immutable_fields(spec, old.spec, SPEC, fixed) if old else [])
+
+
+def _selected(selector: LabelSelector | None) -> Errors:
+    at = SPEC / "selector"
+    if selector is None:
+        return [at.required("say which pods belong to it")]
+    if not selector.match_labels and not selector.match_expressions:
+        return [at.invalid({}, "an empty selector would mean every pod")]
+    return checks.selector(selector, at)
+
+
+def _kept(replicas: int | None, template: PodTemplate, selector: LabelSelector | None, gates: FeatureGates) -> Errors:
+    """How many pods of what kind: they are selected, and start again whenever they end."""
+    errors = checks.at_least(replicas, SPEC / "replicas", 0)
+    errors += pod.pod_template(template, _TEMPLATE, gates)
+    labels = template.metadata.labels
+    if selector is not None and not selectors.of(selector).matches(labels):
+        at = _TEMPLATE / "metadata" / "labels"
+        errors.append(at.invalid(dict(labels), "selector does not match template labels"))
+    if template.spec.restart_policy != "Always":
+        at = _TEMPLATE / "spec" / "restartPolicy"
+        errors.append(at.not_supported(template.spec.restart_policy, ("Always",)))
+    return errors
+
+
+service = _rules(apps.Service, _service, names.dns_label)
+replication_controller = _rules(apps.ReplicationController, _replication_controller)
+replica_set = _rules(apps.ReplicaSet, _replica_set)
+stateful_set = _rules(apps.StatefulSet, _stateful_set)
