@@ -4,6 +4,8 @@ Build time only. Needs the development package `kubernetes-validate`, whose v1.3
 needs to know of every field: its name, its type, and how lists are merged. The rest (descriptions, required fields,
 enumerations) is left out: what a value must be is for `muster.api.validation` to say, with the right error type.
 
+The protobuf field numbers of the types come from `field_numbers.json`, see make_field_numbers.py.
+
     python tools/make_schema.py            # write the file
     python tools/make_schema.py --check    # exit 1 if the file is not what would be written
 """
@@ -18,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 RELEASE = "v1.37.0"
+NUMBERS = Path(__file__).resolve().parent / "field_numbers.json"
+"""Made by make_field_numbers.py."""
 TARGET = Path(__file__).resolve().parent.parent / "src/muster/apiserver/schema.json.gz"
 
 KINDS = {
@@ -116,6 +120,18 @@ class Reducer:
         return out
 
 
+def numbered(wanted: list[str]) -> dict[str, Any]:
+    """The protobuf fields of the types that these reach."""
+    known = json.loads(NUMBERS.read_text())
+    found: dict[str, Any] = {}
+    while wanted:
+        name = wanted.pop()
+        if name in known and name not in found:
+            found[name] = known[name]
+            wanted += [code.rpartition("@")[2] for code in known[name].values() if "@" in code]
+    return dict(sorted(found.items()))
+
+
 def make() -> bytes:
     source = files("kubernetes_validate") / "kubernetes-json-schema" / f"{RELEASE}-local" / "_definitions.json"
     reducer = Reducer(json.loads(source.read_text())["$defs"])
@@ -125,6 +141,7 @@ def make() -> bytes:
         "kubernetes": RELEASE,
         "kinds": {kind: short(name) for kind, name in sorted(KINDS.items())},
         "$defs": dict(sorted(reducer.types.items())),
+        "protobuf": numbered([short(name).removeprefix("apis.") for name in KINDS.values()]),
     }
     text = json.dumps(document, separators=(",", ":"), sort_keys=True)
     return gzip.compress(text.encode(), 9, mtime=0)

@@ -71,8 +71,3 @@ def test_discovery_is_read_only(api):
     assert api.call("POST", "/apis", {}).status == 405
     assert api.call("DELETE", "/version").status == 405
     assert api.call("PUT", "/api/v1", {}).status == 405
-
-
-def test_table_requests_get_plain_json(api):
-    accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-    assert read(api, "/api/v1/pods", accept).body["kind"] == "PodList"

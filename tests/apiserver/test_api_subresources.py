@@ -271,5 +271,5 @@ def test_each_subresource_takes_its_own_methods(api, pod, method, subresource):
 
 
 def test_a_subresource_that_does_not_exist_is_not_found(api, pod):
-    answer = api.call("GET", api.path("pods", "a") + "/log")
-    assert answer.status == 404 and "pods have no subresource 'log'" in answer.body["message"]
+    answer = api.call("GET", api.path("pods", "a") + "/nothing")
+    assert answer.status == 404 and "pods have no subresource 'nothing'" in answer.body["message"]

@@ -81,7 +81,7 @@ def started() -> tuple[Bare, threading.Thread]:
     return bare, thread
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def start() -> Callable[[], tuple[Bare, threading.Thread]]:
     return started
 

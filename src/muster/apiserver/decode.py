@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from muster.api.calls import JSON
-from muster.apiserver import status
+from muster.apiserver import protobuf, status
 from muster.apiserver.schema import Schema
 from muster.apiserver.state import Call
 
@@ -38,7 +38,16 @@ def body(call: Call) -> Any:
         raise status.bad_request("the request has no body, and needs one: a JSON value")
     if len(given) > MAX_BODY:
         raise status.too_large(MAX_BODY)
+    if content_type(call.request.content_type) == protobuf.MEDIA_TYPE:
+        return _from_protobuf(bytes(given))
     return from_bytes(bytes(given))
+
+
+def _from_protobuf(text: bytes) -> dict[str, Any]:
+    try:
+        return protobuf.decoded(text)
+    except ValueError as failure:
+        raise status.bad_request(f"the body is not a valid object in protobuf form: {failure}") from None
 
 
 def from_bytes(text: bytes) -> Any:
@@ -92,7 +101,11 @@ def text(call: Call) -> Any:
 
 def _note_duplicates(call: Call) -> None:
     given = call.request.body
-    if isinstance(given, bytes) and validation(call) != "Ignore":
+    if (
+        isinstance(given, bytes)
+        and validation(call) != "Ignore"
+        and content_type(call.request.content_type) != protobuf.MEDIA_TYPE
+    ):
         _complain(call, [f'duplicate field "{path}"' for path in duplicates(given)])
 
 
@@ -117,8 +130,8 @@ def new_object(call: Call) -> dict[str, Any]:
         Failure: 400 or 415; says which field is wrong.
     """
     given = content_type(call.request.content_type)
-    if given not in (JSON, ""):
-        raise status.unsupported_media_type(call.request.content_type, [JSON])
+    if given not in (JSON, "", protobuf.MEDIA_TYPE):
+        raise status.unsupported_media_type(call.request.content_type, [JSON, protobuf.MEDIA_TYPE])
     return checked(call, text(call))
 
 
@@ -201,7 +214,11 @@ def _complain(call: Call, complaints: list[str]) -> None:
     """Refuses, warns of, or ignores what is not clean, as the query parameter fieldValidation says."""
     mode = validation(call)
     if mode == "Strict" and complaints:
-        raise status.bad_request(f"strict decoding error: {', '.join(complaints[:MOST_COMPLAINTS])}")
+        said = f"strict decoding error: {', '.join(complaints[:MOST_COMPLAINTS])}"
+        if call.request.method == "PATCH":
+            raise status.bad_request(said)
+        kind = call.kind
+        raise status.bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {said}')
     if mode == "Warn":
         call.warnings.extend(complaints[: MOST_COMPLAINTS - len(call.warnings)])
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from muster.api.calls import JSON, Request, Response
 from muster.api.catalog import Kind
-from muster.apiserver import status
+from muster.apiserver import openapi, status
 
 Json = dict[str, Any]
 
@@ -35,6 +37,8 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
 }
 """Subresources that take a kind of their own: group, version, kind, verbs."""
 _VERBS_OF = {"finalize": ["update"]}
+_CATEGORIES = {"pods": ["all"], "jobs": ["all"]}
+"""What `kubectl get all` shows."""
 _PARENT_VERBS = ["get", "patch", "update"]
 
 
@@ -52,9 +56,15 @@ def discover(request: Request, served: Iterable[Kind]) -> Response:
     elif path in HEALTH:
         answer = "ok"
     elif path == "/":
-        answer = {"paths": sorted({"/api", "/apis", "/version", *HEALTH, *(f"/{_root(kind)}" for kind in kinds)})}
+        answer = {
+            "paths": sorted(
+                {"/api", "/apis", "/version", openapi.V2, openapi.ROOT, *HEALTH, *(f"/{_root(kind)}" for kind in kinds)}
+            )
+        }
     elif path in ("/api", "/apis"):
         return _roots(request, path, kinds)
+    elif path.startswith("/openapi/"):
+        answer = _documents(path, kinds)
     elif path.startswith(("/api/", "/apis/")):
         answer = _inside(path, kinds)
     if answer is None:
@@ -62,6 +72,15 @@ def discover(request: Request, served: Iterable[Kind]) -> Response:
     if request.method not in ("GET", "HEAD"):
         raise status.method_not_allowed(f"{path} can only be read, not {request.method}")
     return Response(200, answer)
+
+
+def _documents(path: str, kinds: list[Kind]) -> Any:
+    if path == openapi.V2:
+        return openapi.version_two(kinds)
+    if path == openapi.ROOT:
+        return openapi.index(kinds)
+    text = openapi.encoded(path.removeprefix(f"{openapi.ROOT}/"), tuple(kinds))
+    return msgspec.Raw(text) if text else None
 
 
 def _verbs(kind: Kind) -> list[str]:
@@ -130,6 +149,8 @@ def _resources(kind: Kind) -> list[Json]:
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
+    if kind.plural in _CATEGORIES:
+        entry["categories"] = _CATEGORIES[kind.plural]
     return [entry, *(_subresource(kind, name) for name in kind.subresources)]
 
 
@@ -161,6 +182,8 @@ def _aggregated_resource(kind: Kind) -> Json:
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
+    if kind.plural in _CATEGORIES:
+        entry["categories"] = _CATEGORIES[kind.plural]
     if kind.subresources:
         entry["subresources"] = [_aggregated_subresource(kind, name) for name in kind.subresources]
     return entry

@@ -8,6 +8,12 @@ from muster.api import catalog
 from muster.api.catalog import Kind
 from muster.apiserver import status
 
+KUBELET = {
+    catalog.POD.plural: ("log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers"),
+    catalog.NODE.plural: ("proxy",),
+}
+"""Subresources behind which a real server asks the kubelet; hollow nodes have none."""
+
 
 class Target(NamedTuple):
     """A resource path, taken apart. Empty strings where the path says nothing."""
@@ -40,11 +46,14 @@ def _target(group: str, version: str, namespace: str, rest: list[str], path: str
     if rest == ["bindings"] and namespace and not group:
         return Target(catalog.POD, namespace, "", "binding")  # the older path: the body names the pod
     kind = catalog.by_path(group, version, rest[0])
+    behind = KUBELET.get(kind.plural, ()) if kind is not None and len(rest) > 2 else ()
+    if behind and rest[2] == "proxy":
+        rest = rest[:3]
     if kind is None or len(rest) > 3 or not all(rest) or (namespace and not kind.namespaced):
         raise status.no_such_path(f"the server could not find the requested resource: nothing is served at {path}")
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
-    if subresource and subresource not in kind.subresources:
+    if subresource and subresource not in (*kind.subresources, *behind):
         raise status.no_such_path(f"{kind.plural} have no subresource {subresource!r}")
     if name and kind.namespaced and not namespace:
         raise status.no_such_path(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muster.api.calls import JSON, Request, Response
+from muster.api.calls import Request, Response
 from muster.api.instant import Instant
-from muster.apiserver import binding, deletion, discovery, eviction, paths, reads, status, writes
+from muster.apiserver import binding, deletion, discovery, eviction, paths, reads, status, tables, writes
 from muster.apiserver.state import Call, State
 from muster.apiserver.watch import Watch
 
@@ -15,6 +15,14 @@ Verb = Callable[[Call], Response | Watch]
 
 def _delete_collection(call: Call) -> Response:
     return deletion.delete_collection(call, reads.selected(call))
+
+
+def _of_kubelet(call: Call) -> Response:
+    """What only a kubelet could answer, of an object that is there."""
+    call.stored()
+    raise status.not_implemented(
+        f"{call.subresource} of {call.kind.singular} {call.name} is not served by hollow nodes: nothing runs on them"
+    )
 
 
 COLLECTION: dict[str, Verb] = {"GET": reads.collection, "POST": writes.create, "DELETE": _delete_collection}
@@ -27,12 +35,14 @@ OBJECT: dict[str, Verb] = {
     "DELETE": deletion.delete,
 }
 _OF_PARENT: dict[str, Verb] = {"GET": reads.get, "PUT": writes.update, "PATCH": writes.apply_patch}
+_EVERY = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SUBRESOURCE: dict[str, dict[str, Verb]] = {
     "status": _OF_PARENT,
     "resize": _OF_PARENT,
     "finalize": {"PUT": writes.update},
     "binding": {"POST": binding.bind},
     "eviction": {"POST": eviction.evict},
+    **{name: dict.fromkeys(_EVERY, _of_kubelet) for names in paths.KUBELET.values() for name in names},
 }
 
 
@@ -42,7 +52,8 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
     Raises:
         Failure: it is refused.
     """
-    if request.accept and not _admits_json(request.accept):
+    form = tables.accepted(request.accept) if request.accept else tables.PLAIN
+    if form is None:
         raise status.not_acceptable(request.accept)
     target = paths.parse(request.path)
     if target is None:
@@ -57,6 +68,8 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
         allowed = ", ".join(verbs)
         raise status.method_not_allowed(f"{request.path} does not take {request.method}, only {allowed}")
     made = verb(call)
+    if form.name:
+        made = tables.shaped(call, form, made)
     if call.warnings and isinstance(made, Response):
         made = Response(made.status, made.body, {**made.headers, "Warning": ", ".join(map(_warning, call.warnings))})
     return made
@@ -68,11 +81,6 @@ def _verbs(target: paths.Target) -> dict[str, Verb]:
     if target.name:
         return OBJECT
     return COLLECTION if target.kind.deletes_collections else _ONE_BY_ONE
-
-
-def _admits_json(accept: str) -> bool:
-    wanted = (part.partition(";")[0].strip().lower() for part in accept.split(","))
-    return any(part in (JSON, "*/*", "application/*") for part in wanted)
 
 
 def _warning(text: str) -> str:

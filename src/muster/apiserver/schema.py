@@ -68,16 +68,17 @@ class Schema:
 
 
 @cache
-def _document() -> Mapping[str, Any]:
+def document() -> Mapping[str, Any]:
+    """The file: `kinds`, `$defs`, and the field numbers of `protobuf`."""
     packed = files("muster.apiserver").joinpath("schema.json.gz").read_bytes()
-    document: Mapping[str, Any] = msgspec.json.decode(gzip.decompress(packed))
-    return document
+    read: Mapping[str, Any] = msgspec.json.decode(gzip.decompress(packed))
+    return read
 
 
 @cache
 def _checked_definitions() -> Mapping[str, Any]:
     """The definitions with formats spelled out, so that only the form that is stored passes."""
-    definitions: Mapping[str, Any] = _spelled_out(_document()["$defs"])
+    definitions: Mapping[str, Any] = _spelled_out(document()["$defs"])
     return definitions
 
 
@@ -96,7 +97,7 @@ def schema(api_version: str, kind: str) -> Schema:
     Raises:
         KeyError: the package has none; tools/make_schema.py lists those it has.
     """
-    return Schema({"$ref": f"#/$defs/{_document()['kinds'][f'{api_version}/{kind}']}"})
+    return Schema({"$ref": f"#/$defs/{document()['kinds'][f'{api_version}/{kind}']}"})
 
 
 def resolved(node: Node) -> Node:
@@ -104,7 +105,7 @@ def resolved(node: Node) -> Node:
     reference = node.get("$ref")
     if reference is None:
         return node
-    target: Node = _document()["$defs"][reference.removeprefix("#/$defs/")]
+    target: Node = document()["$defs"][reference.removeprefix("#/$defs/")]
     return {**target, **node} if len(node) > 1 else target
 
 

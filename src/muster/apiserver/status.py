@@ -150,6 +150,10 @@ def internal_error(message: str) -> Failure:
     return Failure(500, "InternalError", f"Internal error occurred: {message}", details=details)
 
 
+def not_implemented(message: str) -> Failure:
+    return Failure(501, "NotImplemented", message)
+
+
 def revision_too_large(asked: int, present: int) -> Failure:
     message = f"Timeout: Too large resource version: {asked}, current: {present}"
     details = {

@@ -24,7 +24,18 @@ class Watch:
     Once `expired` (the changes it has not seen were forgotten) or closed it stays silent, and its reader lists again.
     """
 
-    __slots__ = ("_initial", "_kind", "_log", "_position", "_selects", "_store", "bookmarks", "closed", "expired")
+    __slots__ = (
+        "_initial",
+        "_kind",
+        "_log",
+        "_position",
+        "_selects",
+        "_store",
+        "bookmarks",
+        "closed",
+        "expired",
+        "shape",
+    )
 
     def __init__(
         self,
@@ -45,6 +56,8 @@ class Watch:
         self._initial = list(initial)
         self.bookmarks = bookmarks
         """The reader wants bookmarks (allowWatchBookmarks); they are only made on request, by `bookmark`."""
+        self.shape: Callable[[WatchEvent], Raw] | None = None
+        """Makes of an event's object what the reader wants to see; None leaves it."""
         self.expired = False
         self.closed = False
 
@@ -63,6 +76,10 @@ class Watch:
             events = self._initial + events
             self._initial = []
         return events
+
+    def shown(self, event: WatchEvent) -> Raw:
+        """The object of an event in the form that the reader asked for."""
+        return event.object if self.shape is None else self.shape(event)
 
     def tell(self, event: WatchEvent) -> None:
         """Adds an event that the next `poll` tells first, after earlier ones added like this."""

@@ -162,17 +162,17 @@ class Front:
         with self._changes.listening() as bell:
             while clock() < ends and not _over(watch):
                 bell.clear()
-                await _write(response, watch.poll())
+                await _write(response, watch, watch.poll())
                 if watch.bookmarks and clock() >= bookmark_at:
                     bookmark_at += BOOKMARK_EVERY
-                    await _write(response, [watch.bookmark()])
+                    await _write(response, watch, [watch.bookmark()])
                 if not _over(watch):
                     await _heard(bell, min(ends, bookmark_at) - clock())
         if watch.expired:
             await response.write(_line("ERROR", status.expired("too old resource version: list again").body))
         elif watch.bookmarks and not _over(watch):
-            await _write(response, watch.poll())
-            await _write(response, [watch.bookmark()])
+            await _write(response, watch, watch.poll())
+            await _write(response, watch, [watch.bookmark()])
 
 
 def _cut(request: web.Request) -> None:
@@ -191,10 +191,10 @@ async def _heard(bell: asyncio.Event, seconds: float) -> None:
         return
 
 
-async def _write(response: web.StreamResponse, events: Sequence[WatchEvent]) -> None:
+async def _write(response: web.StreamResponse, watch: Watch, events: Sequence[WatchEvent]) -> None:
     for start in range(0, len(events), EVENTS_PER_WRITE):
         batch: Iterable[WatchEvent] = events[start : start + EVENTS_PER_WRITE]
-        await response.write(b"".join(_line(event.type, event.object) for event in batch))
+        await response.write(b"".join(_line(event.type, watch.shown(event)) for event in batch))
 
 
 def _line(change: str, raw: Any) -> bytes:

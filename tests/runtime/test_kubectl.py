@@ -1,0 +1,249 @@
+"""Real kubectl against the embedded server, without any option that a real cluster would not need.
+
+One server and one discovery cache for the whole file: what a call of kubectl costs is kubectl.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from muster.api import writes
+from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+
+KUBECTL = shutil.which("kubectl")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a", "labels": {"app": "x"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "train"},
+    "spec": {"parallelism": 2, "completions": 2, "template": {"spec": POD["spec"] | {"restartPolicy": "Never"}}},
+}
+
+
+class Kubectl:
+    """Calls of kubectl: they must succeed, or must fail."""
+
+    def __init__(self, bare, home) -> None:
+        self.bare = bare
+        self._base = [KUBECTL, "--server", bare.url, "--cache-dir", str(home / "cache")]
+        self._environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "KUBECONFIG": str(home / "none")}
+
+    def run(self, *words, given=None):
+        text = None if given is None else given if isinstance(given, str) else yaml.safe_dump(given)
+        command = [*self._base, *(word for part in words for word in part.split(" ")), *(["-f", "-"] if text else [])]
+        return subprocess.run(
+            command, input=text, capture_output=True, text=True, env=self._environment, timeout=60, check=False
+        )
+
+    def __call__(self, *words, given=None):
+        """What it prints. With `given`, a manifest, it reads that."""
+        done = self.run(*words, given=given)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    def refused(self, *words, given=None):
+        done = self.run(*words, given=given)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+    def read(self, *words):
+        return json.loads(self("get", *words, "-o json"))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory, start):
+    server, thread = start()
+    server.on_loop(lambda: [server.handle(writes.create(node_manifest(name))) for name in ("n1", "n2")])
+    yield Kubectl(server, tmp_path_factory.mktemp("kubectl"))
+    server.stop()
+    thread.join(timeout=10)
+
+
+@pytest.fixture
+def kubectl(cluster):
+    yield cluster
+    cluster.bare.on_loop(lambda: _emptied(cluster.bare))
+
+
+def _emptied(bare):
+    for plural in ("pods", "jobs", "podgroups"):
+        for raw in list(bare.api.store.all(plural)):
+            bare.api.store.remove(plural, raw["metadata"]["namespace"], raw["metadata"]["name"])
+
+
+def test_typed_commands_create_what_they_say(kubectl):
+    assert kubectl("create namespace team") == "namespace/team created\n"
+    kubectl("create job once --image=a -n team -- sleep 1")
+    assert kubectl.read("job once -n team")["spec"]["template"]["spec"]["containers"][0]["command"] == ["sleep", "1"]
+    kubectl("create priorityclass high --value=5 --preemption-policy=Never --description=x")
+    assert kubectl.read("pc high")["preemptionPolicy"] == "Never"
+    kubectl("create poddisruptionbudget half --selector=app=x --min-available=50% -n team")
+    assert kubectl.read("pdb half -n team")["spec"]["minAvailable"] == "50%"
+    kubectl("run one --image=b --labels=app=y")
+    assert kubectl.read("pod one")["metadata"]["labels"] == {"app": "y"}
+    kubectl("delete namespace team")
+
+
+def test_apply_needs_no_option_and_knows_what_has_not_changed(kubectl):
+    assert kubectl("apply", given=JOB) == "job.batch/train created\n"
+    assert kubectl("apply", given=JOB) == "job.batch/train unchanged\n"
+    changed = JOB | {"spec": JOB["spec"] | {"parallelism": 1}}
+    done = kubectl.run("diff", given=changed)
+    assert done.returncode == 1 and "+  parallelism: 1" in done.stdout, done.stderr
+    assert "dry run" in kubectl("apply --dry-run=server", given=changed)
+    assert kubectl.read("job train")["spec"]["parallelism"] == 2
+    assert kubectl("apply", given=changed) == "job.batch/train configured\n"
+    assert kubectl.read("job train")["spec"]["parallelism"] == 1
+    assert "parallelism: 1" in kubectl("apply view-last-applied job/train")
+    assert kubectl("replace", given=JOB) == "job.batch/train replaced\n"
+
+
+def test_apply_merges_fields_that_this_kubectl_has_never_heard_of(kubectl):
+    job = json.loads(json.dumps(JOB))
+    job["spec"]["scheduling"] = {"enabled": True}
+    kubectl("apply --validate=warn", given=JOB)
+    done = kubectl.run("apply --validate=strict", given=job)
+    assert "scheduling" in done.stderr or done.returncode == 0
+    gang = gang_manifest("g", 2)
+    assert kubectl("apply", given=gang) == "podgroup.scheduling.k8s.io/g created\n"
+    gang["spec"]["schedulingPolicy"]["gang"]["minCount"] = 3
+    assert kubectl("apply", given=gang) == "podgroup.scheduling.k8s.io/g configured\n"
+    assert kubectl.read("pg g")["spec"]["schedulingPolicy"]["gang"]["minCount"] == 3
+
+
+def test_unknown_fields_are_refused_warned_of_or_ignored(kubectl):
+    bad = json.loads(json.dumps(POD))
+    bad["spec"]["colour"] = "red"
+    said = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.colour"'
+    assert said in kubectl.refused("create", given=bad)
+    done = kubectl.run("create --validate=warn", given=bad)
+    assert done.returncode == 0 and 'Warning: unknown field "spec.colour"' in done.stderr
+    kubectl("delete pod a --now")
+    done = kubectl.run("create --validate=ignore", given=bad)
+    assert done.returncode == 0 and not done.stderr
+
+
+def test_tables_show_what_matters(kubectl):
+    kubectl("create", given=POD)
+    kubectl("create", given=gang_manifest("g", 2))
+    kubectl("create", given=pod_manifest("m", group="g"))
+    header, row = (line.split() for line in kubectl("get pod a").splitlines())
+    assert header == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"] and row[:4] == ["a", "0/1", "Pending", "0"]
+    wide = kubectl("get pods -o wide -A").splitlines()[0]
+    assert " ".join(wide.split()) == "NAMESPACE NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES"
+    header, row = (line.split() for line in kubectl("get pg").splitlines())
+    assert header == ["NAME", "MIN", "MEMBERS", "BOUND", "STATUS", "AGE"] and row[:5] == ["g", "2", "1", "0", "Pending"]
+    assert kubectl("get nodes").splitlines()[1].split()[:3] == ["n1", "Ready", "<none>"]
+    assert "pod/a" in kubectl("get all")
+    assert kubectl("get pods -l app=x -o name --chunk-size=1") == "pod/a\n"
+    assert kubectl("get pods --field-selector metadata.name=m -o jsonpath={.items[*].metadata.name}") == "m"
+    assert kubectl("get pods --sort-by=.metadata.name -o custom-columns=N:.metadata.name").split() == ["N", "a", "m"]
+
+
+def test_watching_prints_a_line_for_each_change(kubectl):
+    kubectl("create", given=POD)
+    watch = subprocess.Popen(
+        [*kubectl._base, "get", "pods", "-w"], stdout=subprocess.PIPE, text=True, env=kubectl._environment
+    )
+    try:
+        assert watch.stdout.readline().split()[0] == "NAME"
+        assert watch.stdout.readline().split()[0] == "a"
+        kubectl("label pod a seen=yes")
+        assert watch.stdout.readline().split()[0] == "a"
+        kubectl("delete pod a --now")
+        assert watch.stdout.readline().split()[0] == "a"
+    finally:
+        watch.kill()
+        watch.communicate()
+
+
+def test_what_is_served_can_be_asked_for(kubectl):
+    assert "podgroups" in kubectl("api-resources --api-group=scheduling.k8s.io")
+    assert {"v1", "batch/v1", "scheduling.k8s.io/v1beta1"} <= set(kubectl("api-versions").split())
+    assert "Server Version: v1.37" in kubectl("version")
+    assert "schedulingPolicy" in kubectl("explain podgroup.spec")
+    assert "<[]Container>" in kubectl("explain pod.spec.containers")
+    assert "minCount\t<integer>" in kubectl("explain podgroup --recursive")
+
+
+def test_labels_annotations_taints_and_patches(kubectl):
+    kubectl("create", given=POD)
+    kubectl("label pod a tier=one")
+    assert "already has a value" in kubectl.refused("label pod a tier=two")
+    kubectl("label pod a tier=two --overwrite")
+    kubectl("annotate pod a note=here")
+    kubectl("label pod a app-")
+    meta = kubectl.read("pod a")["metadata"]
+    assert meta["labels"] == {"tier": "two"} and meta["annotations"]["note"] == "here"
+    kubectl("patch pod a --type=json -p", '[{"op":"test","path":"/metadata/name","value":"a"},{"op":"copy",'
+            '"from":"/metadata/labels/tier","path":"/metadata/labels/copied"},{"op":"move",'
+            '"from":"/metadata/labels/tier","path":"/metadata/labels/moved"}]')  # fmt: skip
+    assert kubectl.read("pod a")["metadata"]["labels"] == {"copied": "two", "moved": "two"}
+    kubectl("patch pod a --type=merge -p", '{"metadata":{"labels":{"moved":null}}}')
+    kubectl("patch pod a -p", '{"spec":{"tolerations":[{"key":"k","operator":"Exists"}]}}')
+    assert kubectl.read("pod a")["metadata"]["labels"] == {"copied": "two"}
+    kubectl("patch node n1 --subresource=status --type=merge -p", '{"status":{"capacity":{"example.com/x":"1"}}}')
+    assert kubectl.read("node n1")["status"]["capacity"]["example.com/x"] == "1"
+    kubectl("taint node n1 k=v:NoSchedule")
+    assert kubectl.read("node n1")["spec"]["taints"] == [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    kubectl("taint node n1 k-")
+
+
+def test_nodes_are_cordoned_and_drained(kubectl):
+    kubectl("create", given=POD)
+    kubectl.bare.on_loop(lambda: kubectl.bare.handle(writes.bind("default", "a", "", "n2")))
+    assert "Unschedulable" not in kubectl("cordon n2")
+    assert "SchedulingDisabled" in kubectl("get node n2")
+    assert "declare no controller" in kubectl.refused("drain n2")
+    kubectl("drain n2 --force --grace-period=0 --disable-eviction")
+    assert "NotFound" in kubectl.refused("get pod a")
+    kubectl("uncordon n2")
+
+
+def test_deleting_with_grace_cascade_and_finalizers(kubectl):
+    kubectl("create", given=POD)
+    kubectl.bare.on_loop(lambda: kubectl.bare.handle(writes.bind("default", "a", "", "n1")))
+    kubectl("delete pod a --wait=false --grace-period=30")
+    assert "Terminating" in kubectl("get pod a")
+    kubectl("delete pod a --grace-period=0 --force")
+    kubectl("create", given=JOB | {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}})
+    kubectl("delete job held --wait=false --cascade=foreground")
+    assert "foregroundDeletion" in kubectl.read("job held")["metadata"]["finalizers"]
+    kubectl("patch job held --type=merge -p", '{"metadata":{"finalizers":null}}')
+    assert "NotFound" in kubectl.refused("get job held")
+
+
+def test_waiting_and_describing(kubectl):
+    kubectl("create", given=POD)
+    kubectl("wait --for=condition=Ready node/n1 --timeout=10s")
+    kubectl("wait --for=jsonpath={.status.phase}=Pending pod/a --timeout=10s")
+    for words, said in (("pod a", "Status:       Pending"), ("node n1", "Unschedulable:      false")):
+        assert said in kubectl("describe", words)
+    kubectl("create", given=gang_manifest("g", 2))
+    assert "Min Count:  2" in kubectl("describe pg g")
+    kubectl("create", given=JOB)
+    assert "Parallelism:      2" in kubectl("describe job train")
+
+
+@pytest.mark.parametrize("words", ["logs a", "exec a -- ls", "attach a", "cp a:/x /dev/null"])
+def test_what_needs_a_kubelet_says_that_there_is_none(kubectl, words):
+    kubectl("create", given=POD)
+    assert "not served by hollow nodes" in kubectl.refused(words)
+
+
+def test_port_forward_says_so_too(kubectl):
+    kubectl("create", given=POD)
+    kubectl("patch pod a --subresource=status --type=merge -p", '{"status":{"phase":"Running"}}')
+    assert "not served by hollow nodes" in kubectl.refused("port-forward pod/a 0:80")
