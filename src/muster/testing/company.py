@@ -39,14 +39,15 @@ def most(world: World, entry: QueueEntry) -> int:
     while waiting:
         state = waiting.pop()
         best = max(best, sum(node >= 0 for node in state))
-        for after in _steps(world, entry.pods, state):
+        for after in steps(world, entry.pods, state):
             if after not in reached:
                 reached.add(after)
                 waiting.append(after)
     return best
 
 
-def _steps(world: World, pods: Sequence[PodRecord], state: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+def steps(world: World, pods: Sequence[PodRecord], state: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+    """What can be after one more pod is placed; a state is the node of each pod by number, -1 for none."""
     placed = world.there + tuple((pod, world.nodes[at]) for pod, at in zip(pods, state, strict=True) if at >= 0)
     for number, pod in enumerate(pods):
         for at, node in enumerate(world.nodes) if state[number] < 0 else ():
