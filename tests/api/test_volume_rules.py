@@ -43,7 +43,12 @@ TEMPLATE = "spec.volumes[0].ephemeral.volumeClaimTemplate"
 EPHEMERAL = pod(volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim()["spec"]}}}])
 LOCAL = {"local": {"path": "/d"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{}]}}}
 CSI = {"csi": {"driver": "csi.example.com", "volumeHandle": "h"}}
-FIRST = "spec.volumes[0]"
+FIRST, MAIN = "spec.volumes[0]", "spec.containers[0]"
+TWICE = [{"name": "v", "mountPath": "/"}] * 2
+MOUNTED = pod(
+    volumes=[{"name": "v", "emptyDir": {}}],
+    containers=[{"name": "c", "image": "pause", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+)
 
 
 def prepared(manifest: Json, old: Json | None = None) -> Json:
@@ -72,6 +77,10 @@ WRONG = [
     (pod(), "spec.volumes", [{"name": "v", "iscsi": {"targetPortal": "a:1"}}], "spec.volumes[0].iscsi.iqn", "Required"),
     (pod(), "spec.volumes", [{"name": "v", "rbd": {"image": "i"}}], "spec.volumes[0].rbd.monitors", "Required"),
     (pod(), "spec.volumes", [{"name": "v", "gcePersistentDisk": {}}], f"{FIRST}.gcePersistentDisk.pdName", "Required"),
+    (pod(), f"{MAIN}.volumeMounts", [{"name": "v", "mountPath": "/v"}], f"{MAIN}.volumeMounts[0].name", "NotFound"),
+    (MOUNTED, f"{MAIN}.volumeMounts[0].mountPath", GONE, f"{MAIN}.volumeMounts[0].mountPath", "Required"),
+    (MOUNTED, f"{MAIN}.volumeMounts", TWICE, f"{MAIN}.volumeMounts[1].mountPath", "Invalid"),
+    (MOUNTED, f"{MAIN}.volumeDevices", [{"name": "v", "devicePath": "/d"}], f"{MAIN}.volumeDevices[0].name", "Invalid"),
     (EPHEMERAL, TEMPLATE, GONE, TEMPLATE, "Required"),
     (EPHEMERAL, f"{TEMPLATE}.spec.accessModes", [], f"{TEMPLATE}.spec.accessModes", "Required"),
     (volume(), "spec.hostPath", GONE, "spec", "Required"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 
 from muster.api.meta import Condition, LabelSelector, ObjectMeta, Part, Quantity
-from muster.api.volumes import Volume
+from muster.api.volumes import Volume, VolumeDevice, VolumeMount
 
 # --- pod: containers ---------------------------------------------------------------------------------------------
 
@@ -51,6 +51,8 @@ class Container(Part, frozen=True):
     image: str = ""
     resources: Resources = NO_RESOURCES
     ports: tuple[ContainerPort, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    volume_devices: tuple[VolumeDevice, ...] = ()
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
     image_pull_policy: str = ""

@@ -95,6 +95,21 @@ class PersistentVolumeClaimTemplate(Part, frozen=True):
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
+# --- what a container does with volumes --------------------------------------------------------------------------
+
+
+class VolumeMount(Part, frozen=True):
+    name: str = ""
+    mount_path: str = ""
+
+
+class VolumeDevice(Part, frozen=True):
+    """A volume as a raw block device."""
+
+    name: str = ""
+    device_path: str = ""
+
+
 # --- a pod's volumes ---------------------------------------------------------------------------------------------
 
 

@@ -64,6 +64,10 @@ class Pending:
         elif awaited in ("", revision):
             self.forget(key)
 
+    def outdated(self, key: Hashable) -> bool:
+        """Whether the watch has shown another revision than the one that the write was made from."""
+        return len(self._seen.get(key, ())) > 1
+
     def listed(self) -> None:
         """Everything was listed: what had been answered is in the list. What had not may be, and its revision may never
         be shown alone; so its answer will do."""

@@ -20,6 +20,7 @@ class Type:
     TOO_MANY = "TooMany"
     TOO_LONG = "TooLong"
     NOT_SUPPORTED = "NotSupported"
+    NOT_FOUND = "NotFound"
     INTERNAL = "Internal"
     """A wrong use by a program, not by a person (B17)."""
 
@@ -32,9 +33,10 @@ _PHRASE = {
     Type.TOO_MANY: "Too many",
     Type.TOO_LONG: "Too long",
     Type.NOT_SUPPORTED: "Unsupported value",
+    Type.NOT_FOUND: "Not found",
     Type.INTERNAL: "Internal error",
 }
-_SHOWS_VALUE = {Type.INVALID, Type.DUPLICATE, Type.NOT_SUPPORTED, Type.TOO_MANY}
+_SHOWS_VALUE = {Type.INVALID, Type.DUPLICATE, Type.NOT_SUPPORTED, Type.NOT_FOUND, Type.TOO_MANY}
 _LONGEST_VALUE = 200
 
 
@@ -111,6 +113,9 @@ class Path:
 
     def duplicate(self, value: Any, message: str = "") -> FieldError:
         return FieldError(str(self), Type.DUPLICATE, message, value)
+
+    def not_found(self, value: Any, message: str = "") -> FieldError:
+        return FieldError(str(self), Type.NOT_FOUND, message, value)
 
     def too_many(self, count: int, limit: int) -> FieldError:
         return FieldError(str(self), Type.TOO_MANY, f"must have at most {limit} items", count)

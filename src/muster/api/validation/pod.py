@@ -46,6 +46,10 @@ def pod_spec(spec: PodSpec, path: Path, gates: FeatureGates) -> Errors:
         errors += containers.pod_level(spec, path / "resources")
     if spec.volumes:
         errors += volumes.volumes(spec.volumes, path / "volumes")
+    for field, given in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for i, container in enumerate(given):
+            if container.volume_mounts or container.volume_devices:
+                errors += volumes.uses(container, spec.volumes, path / field // i)
     if spec.ephemeral_containers or spec.readiness_gates or spec.host_aliases:
         errors += extras.extras(spec, path)
     if spec.resource_claims:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from muster.api import quantity
+from muster.api.core import Container
 from muster.api.validation import checks, names
 from muster.api.validation.checks import Errors
 from muster.api.validation.field import Path
@@ -82,6 +85,42 @@ _SHOWN = dict(zip(Volume.__struct_fields__, Volume.__struct_encode_fields__, str
 def _claim_template(template: PersistentVolumeClaimTemplate, path: Path) -> Errors:
     errors = checks.labels(template.metadata.labels, path / "metadata" / "labels")
     return errors + claim_spec(template.spec, path / "spec")
+
+
+def uses(container: Container, there: tuple[Volume, ...], path: Path) -> Errors:
+    """Mounts and devices are of volumes of the pod, each at a place of its own; a device is of a claim."""
+    by_name = {volume.name: volume for volume in there}
+    errors: Errors = []
+    places: set[str] = set()
+    for i, mount in enumerate(container.volume_mounts):
+        at = path / "volumeMounts" // i
+        errors += _use(mount.name, by_name, at / "name") + _place(mount.mount_path, places, at / "mountPath")
+    mounted = {mount.name for mount in container.volume_mounts}
+    for i, device in enumerate(container.volume_devices):
+        at = path / "volumeDevices" // i
+        errors += _use(device.name, by_name, at / "name") + _place(device.device_path, places, at / "devicePath")
+        volume = by_name.get(device.name)
+        if volume is not None and volume.persistent_volume_claim is None and volume.ephemeral is None:
+            message = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            errors.append((at / "name").invalid(device.name, message))
+        if device.name in mounted:
+            errors.append((at / "name").invalid(device.name, "must not already exist in volumeMounts"))
+    return errors
+
+
+def _use(name: str, by_name: Mapping[str, Volume], path: Path) -> Errors:
+    if not name:
+        return [path.required()]
+    return [] if name in by_name else [path.not_found(name)]
+
+
+def _place(where: str, places: set[str], path: Path) -> Errors:
+    if not where:
+        return [path.required()]
+    if where in places:
+        return [path.invalid(where, "must be unique")]
+    places.add(where)
+    return []
 
 
 def claim_spec(spec: PersistentVolumeClaimSpec, path: Path) -> Errors:

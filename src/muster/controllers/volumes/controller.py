@@ -74,9 +74,10 @@ class Volumes:
                 return self._claim_ended(name, uid, now)
             case Written((str(), _) as tag, response):
                 return self._look(tag, now) if self._pending.written(tag, response) else ()
-            case Refused((str(), _) as tag, _):
+            case Refused((str(), _) as tag, response):
+                newer = response.status == 409 and self._pending.outdated(tag)
                 self._pending.forget(tag)
-                return [WakeAt(now + AGAIN, tag)]
+                return self._look(tag, now) if newer else [WakeAt(now + AGAIN, tag)]
             case Woken((str(), _) as tag):
                 return self._look(tag, now)
         return ()

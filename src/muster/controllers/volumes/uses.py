@@ -39,9 +39,9 @@ class Claims:
         self._told: set[tuple[str, Key]] = set()
 
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
+        if type(event) is Observed and event.resource == PODS:
+            return self._pod_gone(event.object) if event.change == DELETED else self._pod_seen(event.object, now)
         match event:
-            case Observed("pods", change, pod):
-                return self._pod_gone(pod) if change == DELETED else self._pod_seen(pod, now)
             case Observed(resource, change, obj):
                 return self._gone(resource, obj, now) if change == DELETED else self._seen(resource, obj)
             case Listed(resource, objects):
