@@ -28,7 +28,16 @@ PLURALS = {
     "PodGroup": "podgroups",
     "CompositePodGroup": "compositepodgroups",
     "Namespace": "namespaces",
+    "PersistentVolume": "persistentvolumes",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "StorageClass": "storageclasses",
+    "CSINode": "csinodes",
+    "CSIDriver": "csidrivers",
+    "CSIStorageCapacity": "csistoragecapacities",
+    "VolumeAttachment": "volumeattachments",
 }
+WIDE = frozenset({"Node", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"})
+"""Kinds that are in no namespace."""
 GENERIC = FeatureGates.of("GenericWorkload")
 
 Json = dict[str, Any]
@@ -65,7 +74,7 @@ class Driver:
         meta = manifest["metadata"]
         self._revision += 1
         meta.setdefault("uid", f"uid-{meta['name']}-{self._revision}")
-        if manifest["kind"] != "Node":
+        if manifest["kind"] not in WIDE:
             meta.setdefault("namespace", "default")
         meta.setdefault("creationTimestamp", to_time(self.now))
         meta.setdefault("generation", 1)
@@ -78,17 +87,17 @@ class Driver:
 
     def change(self, kind: str, name: str, edit: Callable[[Json], None], namespace: str = "default") -> None:
         """Edits a copy of an object and stores it."""
-        old = self.objects[PLURALS[kind]][("" if kind == "Node" else namespace, name)]
+        old = self.objects[PLURALS[kind]][("" if kind in WIDE else namespace, name)]
         new = copy.deepcopy(old)
         edit(new)
-        if new["spec"] != old["spec"]:
+        if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] += 1
         self.put(new, MODIFIED)
         self.run()
 
     def delete(self, kind: str, *names: str) -> None:
         for name in names:
-            gone = copy.deepcopy(self.objects[PLURALS[kind]].pop(("" if kind == "Node" else "default", name)))
+            gone = copy.deepcopy(self.objects[PLURALS[kind]].pop(("" if kind in WIDE else "default", name)))
             self._revision += 1
             gone["metadata"]["resourceVersion"] = str(self._revision)
             self._todo.append(Observed(PLURALS[kind], DELETED, Object(gone)))
@@ -171,6 +180,8 @@ class Driver:
         if "events" in parts:
             self.events.append(request.body)
             return Response(201, request.body)
+        if parts[-2].startswith("persistentvolume"):
+            return self._patch_volume(parts[-2], parts[-1], request.body)
         resource, name = parts[-3], parts[-2]
         old = self.objects[resource].get(("default", name))
         if old is None:
@@ -181,6 +192,22 @@ class Driver:
         if old["metadata"]["uid"] != request.body["metadata"]["uid"]:
             return _status(409)
         self.put(_patched(old, request.body["status"]), MODIFIED)
+        return Response(200, {})
+
+    def _patch_volume(self, resource: str, name: str, body: Json) -> Response:
+        """A merge patch of a volume or a claim, as far as the scheduler sends one."""
+        old = self.objects[resource].get(("" if resource == "persistentvolumes" else "default", name))
+        if name in self.refuse or old is None:
+            return _status(self.refuse.get(name, 404))
+        if (
+            body["metadata"].get("resourceVersion", old["metadata"]["resourceVersion"])
+            != (old["metadata"]["resourceVersion"])
+        ):
+            return _status(409)
+        new = copy.deepcopy(old)
+        new["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
+        new["spec"].update(body.get("spec", {}))
+        self.put(new, MODIFIED)
         return Response(200, {})
 
     def _bind(self, name: str, body: Json) -> Response:

@@ -133,8 +133,7 @@ def test_an_unknown_need_in_a_file_is_an_error(tmp_path: Path) -> None:
         select([tmp_path])
 
 
-def test_what_is_not_built_is_missing_for_the_cases_that_need_it_and_for_its_area(tmp_path: Path) -> None:
+def test_what_is_not_built_is_missing_for_the_cases_that_need_it(tmp_path: Path) -> None:
     built = load(write(tmp_path, GOOD + "needs: [job]\n", "built"))
-    not_built = load(write(tmp_path, GOOD + "needs: [volumes, job, devices]\n", "not-built"))
-    of_area = load(write(tmp_path, GOOD.replace("gang", "volumes"), "of-area"))
-    assert [missing(case) for case in (built, not_built, of_area)] == [[], ["devices", "volumes"], ["volumes"]]
+    not_built = load(write(tmp_path, GOOD + "needs: [resize, job, devices]\n", "not-built"))
+    assert [missing(case) for case in (built, not_built)] == [[], ["devices", "resize"]]

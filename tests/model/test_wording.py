@@ -10,6 +10,7 @@ from muster.model import wording
 from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind
+from muster.model.volumes import Flaw
 
 GPU = "nvidia.com/gpu"
 GROUP = EntryKey(EntryKind.POD_GROUP, Key("team", "train"))
@@ -252,7 +253,9 @@ def test_a_refused_binding_and_a_failed_decision_say_what_happened():
 def test_every_reason_and_every_action_can_be_worded():
     for reason in Reason:
         if Reason.NONE < reason < Reason.GATED:
-            assert wording.node_reason(Rejection(reason, 1, "x"))
+            assert wording.node_reason(Rejection(reason, 1, "missing/x" if reason is Reason.CLAIM else "x"))
+    for flaw in Flaw:
+        assert wording.node_reason(Rejection(Reason.CLAIM, 1, f"{flaw.value}/x"))
     for action in ("add-members", "lower-min-count", "free", "add-nodes", "uncordon", "tolerate", "remove-gate"):
         assert wording.remedy_phrase(Remedy(action, 2, "x")) != action
 

@@ -4,6 +4,7 @@ import pytest
 
 from muster.api.object import Object
 from muster.model.records import HostPort, Phase, Policy, Requirement, Taint, Term
+from muster.model.volumes import WHOLE, ClaimUse, Disk, PodVolumes
 from muster.scheduler.ingest import Ingest, Malformed
 from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
 
@@ -64,20 +65,29 @@ def test_host_ports_come_with_protocol_and_address():
     assert Ingest().pod(stored(pod_manifest("a", ports=[80]))).cls.host_ports == (HostPort("TCP", 80, "0.0.0.0"),)
 
 
-@pytest.mark.parametrize(
-    ("spec", "what"),
-    [
-        ({"resourceClaims": [{"name": "c"}]}, "claims"),
-        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, "volumes"),
-    ],
-)
-def test_hard_demands_that_no_filter_knows_are_noted(spec, what):
-    assert what in Ingest().pod(stored(pod_manifest("a", **spec))).unsupported[0]
+def test_hard_demands_that_no_filter_knows_are_noted():
+    manifest = pod_manifest("a", resourceClaims=[{"name": "c"}])
+    assert "claims" in Ingest().pod(stored(manifest)).unsupported[0]
 
 
-def test_volumes_that_every_node_has_are_not_held_against_a_pod():
-    manifest = pod_manifest("a", volumes=[{"emptyDir": {}}])
-    assert Ingest().pod(stored(manifest)).unsupported == ()
+def test_volumes_that_every_node_has_are_of_no_interest():
+    record = Ingest().pod(stored(pod_manifest("a", volumes=[{"name": "v", "emptyDir": {}}])))
+    assert (record.volumes, record.cls.stores) == (None, False)
+
+
+def test_of_a_pod_its_claims_are_known_by_name_and_its_disks_by_what_it_takes_of_them():
+    volumes = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "c"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "disk", "gcePersistentDisk": {"pdName": "d", "readOnly": True}},
+        {"name": "far", "rbd": {"monitors": ["m1", "m2"], "image": "i", "pool": "p"}},
+    ]
+    record = Ingest().pod(stored(pod_manifest("a", volumes=volumes)))
+    assert record.volumes == PodVolumes(
+        (ClaimUse("c"), ClaimUse("a-scratch", ephemeral=True)),
+        ((Disk("GCE", "d"), 1), (Disk("RBD", "m1/p/i"), WHOLE), (Disk("RBD", "m2/p/i"), WHOLE)),
+    )
+    assert record.cls.stores
 
 
 @pytest.mark.parametrize(

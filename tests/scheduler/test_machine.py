@@ -14,6 +14,7 @@ from muster.model.diagnosis import Verdict
 from muster.plugins import default_profile
 from muster.scheduler.events import Pause, Resume
 from muster.scheduler.machine import Scheduler
+from muster.scheduler.stocktaking import STORAGE
 from muster.testing.builders import gang_manifest, gang_manifests, node_manifest, pod_manifest
 from synchronous import GENERIC, SECOND, START, Driver, names
 
@@ -22,15 +23,17 @@ TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling")
 
 def test_the_scheduler_is_a_machine_and_watches_groups_only_with_the_gate():
     assert isinstance(Scheduler(default_profile()), Machine)
-    assert Scheduler(default_profile()).resources == ("nodes", "namespaces", "pods")
-    assert Scheduler(default_profile(), gates=GENERIC).resources == ("nodes", "namespaces", "podgroups", "pods")
+    assert Scheduler(default_profile()).resources == ("nodes", "namespaces", *STORAGE, "pods")
+    gated = Scheduler(default_profile(), gates=GENERIC).resources
+    assert gated == ("nodes", "namespaces", "podgroups", *STORAGE, "pods")
 
 
 def test_nothing_is_decided_before_everything_was_listed():
     scheduler = Scheduler(default_profile(), gates=GENERIC)
     driver = Driver()
     pod = Object(driver.stored(pod_manifest("p")))
-    listed = (Listed("nodes", []), Listed("namespaces", []), Listed("pods", [pod]))
+    empty = [Listed(resource, []) for resource in ("nodes", "namespaces", *STORAGE)]
+    listed = (*empty, Listed("pods", [pod]))
     effects = [effect for event in listed for effect in scheduler.handle(event, START)]
     assert [type(effect).__name__ for effect in effects] == []
     assert [type(effect).__name__ for effect in scheduler.handle(Listed("podgroups", []), START)] == ["Decide"]

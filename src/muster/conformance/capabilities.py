@@ -11,7 +11,7 @@ BUILT = {
     "topology": True,
     "preemption": False,
     "devices": False,
-    "volumes": False,
+    "volumes": True,
     "affinity": True,
     "spread": True,
     "resize": False,
@@ -20,14 +20,10 @@ BUILT = {
 """Every name that a case may put under `needs`, and whether it works."""
 
 
-OF_AREA = {"volumes": frozenset({"volumes"})}
-"""What every case of an area needs, also one that does not say so (disks that pods name directly)."""
-
-
 def missing(case: Case) -> list[str]:
     """What the case needs and is not built, sorted.
 
     Raises:
         KeyError: it needs something that is no capability.
     """
-    return sorted(need for need in case.needs | OF_AREA.get(case.area, frozenset()) if not BUILT[need])
+    return sorted(need for need in case.needs if not BUILT[need])

@@ -1,4 +1,4 @@
-"""Which pods are alike in one decision: those of one class that the same selections in play mean.
+"""Which pods are alike in one decision: those of one class that the same selections in play mean, with alike volumes.
 
 A selection is in play if a pod to be decided asks about it, or a running pod has a term with it. Labels that no
 selection in play looks at, such as a completion index, do not tell pods apart.
@@ -6,27 +6,36 @@ selection in play looks at, such as a completion index, do not tell pods apart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from muster.model.mounts import crowd_of, storage_of
 from muster.model.neighbours import Labels, Selection, SelectionIndex
 from muster.model.records import PodClass, PodRecord
 from muster.model.snapshot import Snapshot
+from muster.model.volumes import Storage
 
 
 class Kinds:
     """The class of each pod as far as this decision can tell it."""
 
-    __slots__ = ("_index", "_known", "_meant", "_spaces", "plain")
+    __slots__ = ("_crowd", "_index", "_known", "_meant", "_spaces", "_stored", "_storing", "_volumes", "plain")
 
     def __init__(self, snapshot: Snapshot, pods: Iterable[PodRecord]) -> None:
+        pods = tuple(pods)
         classes = {id(pod.cls): pod.cls for pod in pods}.values()
         demands = [pod_class.demands for pod_class in classes if pod_class.demands is not None]
         running = snapshot.neighbours.holding
-        self.plain = not demands and not running
-        """Nobody asks about anybody: a pod's class is its record's."""
+        stores = any(pod_class.stores for pod_class in classes)
+        self.plain = not demands and not running and not stores
+        """Nobody asks about anybody, or for volumes: a pod's class is its record's."""
         if self.plain:
             return
+        self._volumes = snapshot.volumes
+        self._crowd = crowd_of(pods, snapshot.volumes) if stores else Counter()
+        self._stored: dict[Storage, Storage] = {}
+        self._storing: dict[str, PodClass] = {}
         in_play: dict[Selection, None] = {}
         for asked in demands:
             in_play.update(dict.fromkeys(asked.selections()))
@@ -35,19 +44,33 @@ class Kinds:
         self._index = SelectionIndex(in_play)
         self._spaces = snapshot.neighbours.spaces
         self._meant: dict[tuple[str, Labels], tuple[Selection, ...]] = {}
-        self._known: dict[tuple[int, tuple[Selection, ...]], PodClass] = {}
+        self._known: dict[tuple[int, tuple[Selection, ...], int], PodClass] = {}
 
     def of(self, pod: PodRecord) -> PodClass:
         if self.plain:
             return pod.cls
+        if pod.volumes is None:
+            return self._find(pod)
+        found = self._storing.get(pod.uid)
+        if found is None:
+            found = self._storing[pod.uid] = self._find(pod)
+        return found
+
+    def _find(self, pod: PodRecord) -> PodClass:
         who = pod.key.namespace, pod.labels
         meant = self._meant.get(who)
         if meant is None:
             found = self._index.meant(*who, self._spaces)
             meant = self._meant[who] = tuple(sorted(found, key=repr)) if len(found) > 1 else found
-        if not meant:
+        storage = self._storage_of(pod) if pod.volumes is not None else None
+        if not meant and storage is None:
             return pod.cls
-        known = self._known.get((id(pod.cls), meant))
+        which = id(pod.cls), meant, id(storage)
+        known = self._known.get(which)
         if known is None:
-            known = self._known[id(pod.cls), meant] = replace(pod.cls, matched=meant)
+            known = self._known[which] = replace(pod.cls, matched=meant, storage=storage)
         return known
+
+    def _storage_of(self, pod: PodRecord) -> Storage:
+        found = storage_of(pod, self._volumes, self._crowd)
+        return self._stored.setdefault(found, found)

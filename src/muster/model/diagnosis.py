@@ -26,6 +26,8 @@ class Cure(Enum):
     GROUP_CHANGED = "the group appeared, or its minimum was lowered"
     NOMINATION_DROPPED = "a nomination that held room is gone"
     NEIGHBOURS_CHANGED = "a pod that affinity or spread is about came, went or was relabelled"
+    NODE_DRIVERS_CHANGED = "storage drivers of a node, or their limits, changed"
+    VOLUMES_CHANGED = "a volume, a claim, a class or free storage that the pod could use changed"
 
 
 class Reason(IntEnum):
@@ -52,6 +54,22 @@ class Reason(IntEnum):
     EXISTING_ANTI_AFFINITY = 11
     # The node does not declare a feature that the pod needs ; `detail` names those that are missing.
     NODE_FEATURES = 12
+    # A claim of the pod keeps it from every node; `detail` is a `volumes.Flaw` and a name, as "missing/data".
+    CLAIM = 13
+    # A volume of the pod, or one that is being made for it, cannot be reached from the node.
+    VOLUME_AFFINITY = 14
+    VOLUME_ZONE = 15
+    # No volume that is free can be reached from there, and none can be made there.
+    NO_VOLUMES = 16
+    # Volumes can be made there, but there is not so much storage left.
+    NO_STORAGE = 17
+    # The driver that the pod's volumes need is not on the node; `detail` names it.
+    DRIVER_MISSING = 18
+    VOLUME_LIMIT = 19
+    # Another pod on the node writes to a disk of the pod, or the pod wants to write to one that is in use.
+    DISK_CONFLICT = 20
+    # Another member that is placed uses a claim that only one pod may use.
+    CLAIM_SHARED = 21
 
     GATED = 64
     MEMBERS_MISSING = 65
@@ -94,6 +112,7 @@ class Reason(IntEnum):
 _ROOM = frozenset({Cure.NODE_ADDED, Cure.NODE_GREW, Cure.ROOM_FREED, Cure.NOMINATION_DROPPED})
 _NEIGHBOURS = frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.NEIGHBOURS_CHANGED})
 _MEMBERS = frozenset({Cure.MEMBER_CHANGED, Cure.GROUP_CHANGED})
+_REACH = frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.VOLUMES_CHANGED})
 _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.NONE: frozenset(),
     Reason.NODE_UNSCHEDULABLE: frozenset({Cure.NODE_ADDED, Cure.NODE_UNCORDONED}),
@@ -101,6 +120,15 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.NODE_SELECTOR: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED}),
     Reason.NODE_FEATURES: frozenset({Cure.NODE_ADDED, Cure.NODE_FEATURES_CHANGED}),
     Reason.HOST_PORTS: frozenset({Cure.NODE_ADDED, Cure.PORT_FREED}),
+    Reason.CLAIM: frozenset({Cure.VOLUMES_CHANGED}),
+    Reason.VOLUME_AFFINITY: _REACH,
+    Reason.VOLUME_ZONE: _REACH,
+    Reason.NO_VOLUMES: _REACH,
+    Reason.NO_STORAGE: _REACH,
+    Reason.DRIVER_MISSING: frozenset({Cure.NODE_ADDED, Cure.NODE_DRIVERS_CHANGED, Cure.VOLUMES_CHANGED}),
+    Reason.VOLUME_LIMIT: _ROOM | {Cure.NODE_DRIVERS_CHANGED, Cure.VOLUMES_CHANGED},
+    Reason.DISK_CONFLICT: _ROOM,
+    Reason.CLAIM_SHARED: _MEMBERS | {Cure.VOLUMES_CHANGED},
     Reason.INSUFFICIENT: _ROOM,
     Reason.NOMINATED_AWAY: _ROOM,
     Reason.TAKEN_BY_MEMBERS: _ROOM,

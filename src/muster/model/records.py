@@ -12,26 +12,12 @@ from typing import NamedTuple
 
 from muster.model.keys import Key
 from muster.model.neighbours import Labels, PodDemands, Selection
+from muster.model.terms import Requirement as Requirement
+from muster.model.terms import Term as Term
+from muster.model.volumes import PodVolumes, Storage
 
 Amounts = tuple[tuple[str, int], ...]
 """Resource amounts, sorted by name, no zeros, `pods` included."""
-
-
-class Requirement(NamedTuple):
-    """One expression on a node label, or on the node's name when `key` is None (matchFields metadata.name).
-
-    `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt; Gt and Lt hold for labels that are integers only.
-    """
-
-    key: str | None
-    operator: str
-    values: tuple[str, ...] = ()
-
-
-class Term(NamedTuple):
-    """Requirements that must all hold. An empty term matches no node."""
-
-    requirements: tuple[Requirement, ...]
 
 
 class Preference(NamedTuple):
@@ -108,6 +94,10 @@ class PodClass:
     """What it asks of other pods; None: nothing."""
     matched: tuple[Selection, ...] = ()
     """The selections that mean its pods, as far as a decision needs them (`engine.kinds`); empty in a record."""
+    stores: bool = False
+    """Whether its pods use claims or disks, which their records name."""
+    storage: Storage | None = None
+    """What these come down to in a decision (`engine.kinds`); None in a record."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +112,8 @@ class PodClass:
             self.features,
             self.demands,
             self.matched,
+            self.stores,
+            self.storage,
         )
         object.__setattr__(self, "_hash", hash(content))
 
@@ -163,6 +155,9 @@ class PodRecord:
     unsupported: tuple[str, ...] = ()
     """What it asks for that cannot be honoured yet, such as "resource claims": it waits."""
     labels: Labels = ()
+    controller: tuple[str, str] | None = None
+    """Resource and name of the ReplicationController, ReplicaSet or StatefulSet that it belongs to."""
+    volumes: PodVolumes | None = None
 
     @property
     def holds_room(self) -> bool:
@@ -182,6 +177,8 @@ class NodeRecord:
     """Image name -> size in bytes."""
     features: tuple[str, ...] = ()
     """What it declares (KEP-5328), sorted."""
+    drivers: Mapping[str, int | None] = field(default_factory=dict)
+    """Storage drivers on it -> how many of their volumes it takes; None: no limit is known."""
 
 
 class Policy(Enum):

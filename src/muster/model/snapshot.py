@@ -12,6 +12,7 @@ from muster.model.keys import Key
 from muster.model.neighbours import NOBODY, Neighbours
 from muster.model.records import GroupRecord, HostPort, NodeRecord, PodClass, Taint
 from muster.model.resources import ResourceAxis
+from muster.model.volumes import NO_VOLUMES, Volumes
 
 
 class LabelColumn(NamedTuple):
@@ -102,6 +103,7 @@ class Snapshot:
     nominations: tuple[Nomination, ...] = ()
     groups: Mapping[Key, GroupRecord] = field(default_factory=dict)
     neighbours: Neighbours = NOBODY
+    volumes: Volumes = NO_VOLUMES
 
     @property
     def axis(self) -> ResourceAxis:

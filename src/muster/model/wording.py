@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from muster.model.diagnosis import Diagnosis, GroupOutcome, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKind
+from muster.model.volumes import ONE_POD, Flaw
 
 PLACEMENTS = "0/{} placements are available, first placement status: "
 """What precedes the message of a group that could not be placed, with topology-aware scheduling on (statement 65)."""
@@ -39,10 +40,13 @@ def nodes_message(verdict: PodVerdict) -> str:
     if not verdict.nodes:
         return NO_NODES
     counts: dict[str, int] = {}
+    alike: set[str] = set()
     for rejection in verdict.rejections:
         text = node_reason(rejection)
         counts[text] = counts.get(text, 0) + rejection.nodes
-    reasons = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+        if rejection.reason is Reason.CLAIM:
+            alike.add(text)  # It is about the pod itself, so the number of nodes says nothing.
+    reasons = ", ".join(sorted(text if text in alike else f"{count} {text}" for text, count in counts.items()))
     return f"0/{verdict.nodes} nodes are available: {reasons}."
 
 
@@ -57,6 +61,24 @@ def _taint(detail: str) -> str:
     return f"node(s) had untolerated taint {{{key}: {value}}}" if detail else "node(s) had untolerated taints"
 
 
+_SINGLE = "pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+_FLAWS: Mapping[Flaw, str] = {
+    Flaw.MISSING: 'persistentvolumeclaim "{}" not found',
+    Flaw.TERMINATING: 'persistentvolumeclaim "{}" is being deleted',
+    Flaw.LOST: 'persistentvolumeclaim "{}" lost its volume',
+    Flaw.NOT_OWNED: 'persistentvolumeclaim "{}" was not created for the pod',
+    Flaw.UNBOUND: "pod has unbound immediate PersistentVolumeClaims",
+    Flaw.CLASS_MISSING: 'storageclass "{}" not found',
+    Flaw.VOLUME_MISSING: 'persistentvolumeclaim bound to non-existent persistentvolume "{}"',
+    Flaw.IN_USE: f'persistentvolumeclaim "{{}}" is used by another pod and has {ONE_POD} access mode',
+}
+
+
+def _claim(detail: str) -> str:
+    flaw, _, name = detail.partition("/")
+    return _FLAWS[Flaw(flaw)].format(name)
+
+
 _NODE_REASONS: Mapping[Reason, Callable[[str], str]] = {
     Reason.NODE_UNSCHEDULABLE: lambda _: "node(s) were unschedulable",
     Reason.NODE_TAINTED: _taint,
@@ -64,6 +86,15 @@ _NODE_REASONS: Mapping[Reason, Callable[[str], str]] = {
     Reason.NODE_FEATURES: lambda _: "node(s) didn't match Pod's required features",
     Reason.HOST_PORTS: lambda _: "node(s) didn't have free ports for the requested pod ports",
     Reason.INSUFFICIENT: lambda detail: "Too many pods" if detail == "pods" else f"Insufficient {detail}",
+    Reason.CLAIM: _claim,
+    Reason.VOLUME_AFFINITY: lambda _: "node(s) had volume node affinity conflict",
+    Reason.VOLUME_ZONE: lambda _: "node(s) had no available volume zone",
+    Reason.NO_VOLUMES: lambda _: "node(s) didn't find available persistent volumes to bind",
+    Reason.NO_STORAGE: lambda _: "node(s) did not have enough free storage",
+    Reason.DRIVER_MISSING: lambda detail: f"node(s) did not have the CSI driver {detail}",
+    Reason.VOLUME_LIMIT: lambda _: "node(s) exceed max volume count",
+    Reason.DISK_CONFLICT: lambda _: "node(s) had no available disk",
+    Reason.CLAIM_SHARED: lambda _: f"node(s) had a {_SINGLE}",
     Reason.NOMINATED_AWAY: lambda _: "node(s) had their room held for a nominated pod",
     Reason.TOPOLOGY_SPREAD: lambda _: "node(s) didn't match pod topology spread constraints",
     Reason.POD_AFFINITY: lambda _: "node(s) didn't match pod affinity rules",

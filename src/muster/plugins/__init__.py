@@ -17,6 +17,11 @@ from muster.plugins.resources_fit import ResourcesFit
 from muster.plugins.spread import Spread
 from muster.plugins.taints import Taints
 from muster.plugins.topology_spread import TopologySpread
+from muster.plugins.volume_binding import VolumeBinding
+from muster.plugins.volume_claims import VolumeClaims
+from muster.plugins.volume_limits import VolumeDrivers, VolumeLimits
+from muster.plugins.volume_restrictions import VolumeRestrictions
+from muster.plugins.volume_zone import VolumeZone
 
 BUILT_IN: Mapping[str, Callable[[], Plugin]] = {
     "node_unschedulable": NodeUnschedulable,
@@ -27,6 +32,12 @@ BUILT_IN: Mapping[str, Callable[[], Plugin]] = {
     "topology_spread": TopologySpread,
     "pod_affinity": PodAffinity,
     "node_features": NodeFeatures,
+    "volume_claims": VolumeClaims,
+    "volume_binding": VolumeBinding,
+    "volume_zone": VolumeZone,
+    "volume_drivers": VolumeDrivers,
+    "volume_limits": VolumeLimits,
+    "volume_restrictions": VolumeRestrictions,
     "pack": Pack,
     "spread": Spread,
     "balanced": Balanced,

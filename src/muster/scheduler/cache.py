@@ -17,6 +17,7 @@ from muster.model.snapshot import Nomination, Snapshot
 from muster.scheduler.forest import Forest
 from muster.scheduler.neighbours import Neighbourhood, Tenant
 from muster.scheduler.rooms import Holding, Rooms, Touch
+from muster.scheduler.volumes import Stock
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -59,6 +60,9 @@ class Cache:
     ) -> None:
         self.rooms = Rooms(levels)
         self.neighbours = Neighbourhood()
+        self.stock = Stock()
+        self._drivers: dict[str, Mapping[str, int | None]] = {}
+        """Node -> the storage drivers on it, also of nodes that are not known (yet)."""
         self.pods: dict[Key, PodRecord] = {}
         self.groups: dict[Key, GroupRecord] = {}
         self.forest = Forest(self.groups, checked=checked)
@@ -78,7 +82,18 @@ class Cache:
     # -- the fold
 
     def put_node(self, record: NodeRecord) -> None:
-        self.rooms.put_node(record)
+        drivers = self._drivers.get(record.name)
+        self.rooms.put_node(replace(record, drivers=drivers) if drivers else record)
+
+    def put_drivers(self, node: str, drivers: Mapping[str, int | None]) -> None:
+        """The storage drivers of a node; they are a part of it."""
+        if drivers:
+            self._drivers[node] = drivers
+        else:
+            self._drivers.pop(node, None)
+        record = self.rooms.records.get(node)
+        if record is not None:
+            self.rooms.put_node(replace(record, drivers=drivers))
 
     def drop_node(self, name: str) -> None:
         if name in self.rooms.records:
@@ -129,6 +144,7 @@ class Cache:
             self.drop_pod(record.key)
             old = None
         before, tenant = (self._holding(old), self._tenant(old)) if old else (None, None)
+        was = self._place_of(old) if old is not None else None
         if old is not None:
             self._leave(old)
         if record.cls.demands is not None and record.phase is Phase.PENDING:
@@ -140,6 +156,7 @@ class Cache:
             self.rooms.know(record.cls.requests)
         self._move(record.uid, before, self._holding(record))
         self._settle(tenant, self._tenant(record))
+        self.stock.move(record, was, self._place_of(record))
         self._join(record)
         self._nominate(old, record)
         return old
@@ -150,6 +167,7 @@ class Cache:
             return None
         before, tenant = self._holding(old), self._tenant(old)
         self._leave(old)
+        self.stock.move(old, self._place_of(old), None)
         self.assumed.pop(old.uid, None)
         self._move(old.uid, before, None)
         self._settle(tenant, None)
@@ -171,6 +189,7 @@ class Cache:
         self.assumed[record.uid] = node
         self._move(record.uid, None, self._holding(record))
         self._settle(None, self._tenant(record))
+        self.stock.move(record, None, node)
         self._join(record)
         if record.uid in self._nominated:
             self._nominations = None
@@ -181,6 +200,7 @@ class Cache:
             return
         before, tenant = self._holding(record), self._tenant(record)
         self._leave(record)
+        self.stock.move(record, self.assumed[record.uid], None)
         del self.assumed[record.uid]
         self._move(record.uid, before, None)
         self._settle(tenant, None)
@@ -194,7 +214,8 @@ class Cache:
         """The cluster as it is now; the same instance while nothing has changed."""
         columns = self.rooms.columns()
         known = self._snapshot
-        if known is not None and known.revision == self.rooms.revision:
+        volumes = self.stock.columns()
+        if known is not None and known.revision == self.rooms.revision and known.volumes is volumes:
             return known
         if self._nominations is None:
             waiting = (held for uid, held in self._nominated.items() if uid not in self.assumed)
@@ -210,6 +231,7 @@ class Cache:
             nominations=self._nominations,
             groups=self._groups_seen,
             neighbours=self.neighbours.columns(columns),
+            volumes=volumes,
         )
         return self._snapshot
 
@@ -241,6 +263,7 @@ class Cache:
             "used": {node: {name: amount for name, amount in row.items() if amount} for node, row in used.items()},
             "ports": {(port, node): count for port, users in ports.items() for node, count in users.items() if count},
             "nominated": dict(self._nominated),
+            "storage": self.stock.fingerprint(),
         }
 
     def __eq__(self, other: object) -> bool:
@@ -264,6 +287,10 @@ class Cache:
             return Holding(record.node, record.usage, record.cls.host_ports)
         node = self.assumed.get(record.uid)
         return Holding(node, record.cls.requests, record.cls.host_ports) if node else None
+
+    def _place_of(self, record: PodRecord) -> str | None:
+        """The node on which a pod uses its volumes."""
+        return record.node if record.phase is Phase.BOUND else self.assumed.get(record.uid)
 
     def _tenant(self, record: PodRecord) -> Tenant | None:
         """The pod as its neighbours see it, if it has a node and has not ended."""

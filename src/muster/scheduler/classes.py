@@ -21,6 +21,7 @@ from muster.model.records import (
 from muster.model.resources import PODS
 from muster.scheduler.demands import demands_of, looked_at
 from muster.scheduler.features import required_features
+from muster.scheduler.storage import pod_volumes
 
 _MOST = 50_000
 """Fingerprints kept; when more differ, the oldest knowledge is thrown away as a whole (classes stay interned)."""
@@ -59,12 +60,13 @@ class Classes:
         Raises:
             ValueError: a field is malformed (msgspec.ValidationError is one).
         """
-        fingerprint = _encode((_relevant(spec), looked_at(raw["metadata"], spec)))
+        stores = "volumes" in spec and pod_volumes("", spec) is not None
+        fingerprint = _encode((_relevant(spec), looked_at(raw["metadata"], spec), stores))
         known = self._by_fingerprint.get(fingerprint)
         if known is None:
             if len(self._by_fingerprint) >= _MOST:
                 self._by_fingerprint.clear()
-            made = pod_class(msgspec.convert(raw, core.Pod, strict=False), features=self._features)
+            made = pod_class(msgspec.convert(raw, core.Pod, strict=False), features=self._features, stores=stores)
             known = self._by_fingerprint[fingerprint] = self._by_content.setdefault(made, made)
         return known
 
@@ -124,8 +126,8 @@ def _told(status: Mapping[str, Any]) -> Any:
     return told
 
 
-def pod_class(pod: core.Pod, *, features: bool = True) -> PodClass:
-    """Everything about a pod that decides where it may run."""
+def pod_class(pod: core.Pod, *, features: bool = True, stores: bool = False) -> PodClass:
+    """Everything about a pod that decides where it may run; `stores`: volumes do too."""
     spec = pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     running = (*spec.containers, *(c for c in spec.init_containers if c.sidecar))
@@ -139,6 +141,7 @@ def pod_class(pod: core.Pod, *, features: bool = True) -> PodClass:
         images=tuple(sorted({image_name(c.image) for c in (*spec.containers, *spec.init_containers) if c.image})),
         features=required_features(spec) if features else (),
         demands=demands_of(pod),
+        stores=stores,
     )
 
 

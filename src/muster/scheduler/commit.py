@@ -20,7 +20,9 @@ from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupNode, Phase, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import backoff
+from muster.scheduler.prebind import PATIENCE, TIMED_OUT, Prebind, VolumeTag
 from muster.scheduler.trees import is_satisfied, lets, nodes_of, tree_of
+from muster.scheduler.volumes import Topic, claims_of
 
 GIVE_UP: Instant = MINUTE
 """So long after the first refusal an entry with nothing bound gives its slots back."""
@@ -30,6 +32,7 @@ class Step(Enum):
     """Where a decided pod is on its way."""
 
     ASSUMED = "assumed"
+    CLAIMING = "claiming"
     BINDING = "binding"
     RETRYING = "retrying"
     BOUND = "bound"
@@ -40,16 +43,24 @@ class Step(Enum):
 class Happening(Enum):
     """What moves it on."""
 
+    PREPARED = "what its claims need was sent, and is waited for"
     SENT = "the binding was sent"
     ACCEPTED = "the server accepted it"
     REFUSED = "the server refused it, and may not another time"
     GONE = "pod, node or group is gone, or the pod is bound by somebody else"
     SEEN = "the watch shows the pod bound"
-    EXPIRED = "refused for too long with nothing of the entry bound"
+    EXPIRED = "refused for too long with nothing of the entry bound, or its claims were waited for too long"
 
 
 TRANSITIONS: Mapping[tuple[Step, Happening], Step] = {
     (Step.ASSUMED, Happening.SENT): Step.BINDING,
+    (Step.ASSUMED, Happening.PREPARED): Step.CLAIMING,
+    (Step.CLAIMING, Happening.SENT): Step.BINDING,
+    (Step.CLAIMING, Happening.REFUSED): Step.RETRYING,
+    (Step.CLAIMING, Happening.GONE): Step.DROPPED,
+    (Step.CLAIMING, Happening.SEEN): Step.DONE,
+    (Step.CLAIMING, Happening.EXPIRED): Step.DROPPED,
+    (Step.RETRYING, Happening.PREPARED): Step.CLAIMING,
     (Step.BINDING, Happening.ACCEPTED): Step.BOUND,
     (Step.BINDING, Happening.REFUSED): Step.RETRYING,
     (Step.BINDING, Happening.GONE): Step.DROPPED,
@@ -90,6 +101,10 @@ class Binding:
     """When it was refused for the first time."""
     message: str = ""
     """What the server said last."""
+    expires_at: Instant = 0
+    """When it stops waiting for its claims."""
+    unanswered: int = 0
+    """Writes for its claims that are under way."""
     checked_at: int = -1
     """Generation of the node when the pod was last found to fit there."""
 
@@ -105,6 +120,12 @@ class Commit:
         self._refused: dict[EntryKey, dict[str, Binding]] = {}
         """Bindings that were refused and not accepted since, by entry and pod uid."""
         self._arrived: list[Binding] = []
+        self.prebind = Prebind(cache)
+        self._claimants: Counter[Key] = Counter()
+        """How many of the bindings use each claim."""
+        self.claiming: dict[str, Binding] = {}
+        """Those that wait for their claims, by pod uid."""
+        self._claiming_by: dict[Key, set[str]] = {}
 
     # -- the re-check
 
@@ -128,11 +149,14 @@ class Commit:
             return False
         if head.group is not None and not self._is_together(head.group.key, {step.node for step in plan.binds}):
             return False
-        if changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
-            return True
         pods = {record.uid: record for record in head.pods}
+        storing = any(pods[step.uid].volumes is not None for step in plan.binds)
+        if not storing and changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
+            return True
         placements = [(pods[step.uid], step.node) for step in plan.binds]
-        return still_fits(self.cache.snapshot(), self._profile, placements)
+        if not still_fits(self.cache.snapshot(), self._profile, placements):
+            return False
+        return not storing or self.prebind.choices(placements) is not None
 
     def _bound_by(self, head: QueueEntry, plan: Plan) -> Iterator[PodRecord]:
         taken = {step.uid for step in plan.binds}
@@ -197,16 +221,37 @@ class Commit:
 
     # -- the way of each pod
 
-    def start(self, head: QueueEntry, plan: Plan, *, quiet: bool) -> Iterator[Write]:
-        """Assumes every pod of the plan on its node and sends the bindings."""
+    def start(self, head: QueueEntry, plan: Plan, now: Instant, *, quiet: bool) -> Iterator[Write]:
+        """Assumes every pod of the plan on its node and sends the bindings, or first what their claims need."""
         by_uid = {record.uid: record for record in head.pods}
+        storing = [(by_uid[step.uid], step.node) for step in plan.binds if by_uid[step.uid].volumes is not None]
+        if storing:
+            self.cache.stock.choose(self.prebind.choices(storing) or {})
         for step in plan.binds:
             binding = Binding(self.cache.pods[by_uid[step.uid].key], step.node, head.key, quiet)
             self.cache.assume(binding.record, step.node)
             self.bindings[step.uid] = binding
-            yield self._send(binding)
+            self._claimants.update(claims_of(binding.record))
+            yield from self._send(binding, now)
 
-    def _send(self, binding: Binding) -> Write:
+    def _send(self, binding: Binding, now: Instant) -> Iterator[Write]:
+        if binding.record.volumes is not None and self.prebind.unbound(binding.record):
+            yield from self._prepare(binding, now)
+        else:
+            yield self._bind(binding)
+
+    def _prepare(self, binding: Binding, now: Instant) -> Iterator[Write]:
+        self._move(binding, Happening.PREPARED)
+        binding.attempts += 1
+        binding.expires_at = binding.expires_at or now + PATIENCE
+        self.claiming[binding.record.uid] = binding
+        for key in claims_of(binding.record):
+            self._claiming_by.setdefault(key, set()).add(binding.record.uid)
+        written = tuple(self.prebind.writes(binding.record, binding.attempts))
+        binding.unanswered = len(written)
+        yield from written
+
+    def _bind(self, binding: Binding) -> Write:
         self._move(binding, Happening.SENT)
         binding.attempts += 1
         key = binding.record.key
@@ -215,13 +260,27 @@ class Commit:
 
     def _move(self, binding: Binding, happening: Happening) -> Step:
         binding.step = TRANSITIONS[binding.step, happening]
+        if self.claiming.pop(binding.record.uid, None) is not None:
+            for key in claims_of(binding.record):
+                self._claiming_by[key].discard(binding.record.uid)
+                if not self._claiming_by[key]:
+                    del self._claiming_by[key]
         if binding.step in _SETTLED:
             self._no_longer_refused(binding)
         if binding.step in _ENDED:
             del self.bindings[binding.record.uid]
         if binding.step is Step.DROPPED:
             self.cache.forget(self.cache.pods.get(binding.record.key) or binding.record)
+        if binding.step in _ENDED and binding.record.volumes is not None:
+            self._release(binding.record)
         return binding.step
+
+    def _release(self, record: PodRecord) -> None:
+        """What was chosen for its claims is free again, but for those that others on their way use too."""
+        self.prebind.forget(record)
+        mine = claims_of(record)
+        self._claimants.subtract(mine)
+        self.cache.stock.release(key for key in mine if self._claimants[key] <= 0)
 
     def _no_longer_refused(self, binding: Binding) -> None:
         refused = self._refused.get(binding.entry, {})
@@ -237,16 +296,32 @@ class Commit:
             self._move(binding, Happening.ACCEPTED)
             return binding
         binding.message = _said(response)
+        self._refuse(binding, response, now)
+        return binding
+
+    def claim_outcome(self, tag: VolumeTag, response: Response, now: Instant) -> Binding | None:
+        """The same for a write for one of its claims; None too if it was accepted: the watch tells the rest."""
+        binding = self.claiming.get(tag.uid)
+        if binding is None or binding.attempts != tag.attempt:
+            return None
+        binding.unanswered -= 1
+        if response.ok:
+            return None
+        binding.message = _said(response)
+        self._refuse(binding, response, now)
+        return binding
+
+    def _refuse(self, binding: Binding, response: Response, now: Instant) -> None:
         if response.status in (404, 409, 410):
             self._move(binding, Happening.GONE)
-            return binding
+            return
         self._move(binding, Happening.REFUSED)
         if binding.refused_at is None:
             binding.refused_at = now
-        self._refused.setdefault(binding.entry, {})[tag.uid] = binding
+        uid = binding.record.uid
+        self._refused.setdefault(binding.entry, {})[uid] = binding
         binding.retry_at = now + backoff(binding.attempts)
-        heapq.heappush(self._retries, (binding.retry_at, tag.uid))
-        return binding
+        heapq.heappush(self._retries, (binding.retry_at, uid))
 
     def seen(self, record: PodRecord) -> None:
         """The watch shows a state of a pod: bound, or ended or ending, which ends its way."""
@@ -289,8 +364,36 @@ class Commit:
         while (at := self.retry_due()) is not None and at <= now:
             yield self.bindings[heapq.heappop(self._retries)[1]]
 
-    def send_again(self, binding: Binding) -> Write:
-        return self._send(binding)
+    def send_again(self, binding: Binding, now: Instant) -> Iterator[Write]:
+        return self._send(binding, now)
+
+    def concerned(self, moved: Iterable[Topic]) -> Sequence[Binding]:
+        """Those that wait for claims of which something has changed."""
+        keys: set[Key] = set()
+        for kind, key in moved:
+            if kind == "claim" and isinstance(key, Key):
+                keys.add(key)
+            elif kind == "volume":
+                volume = self.cache.stock.volumes.get(str(key))
+                if volume is None:
+                    return tuple(self.claiming.values())
+                if volume.claim is not None:
+                    keys.add(volume.claim)
+                keys.update(claim for claim, choice in self.cache.stock.chosen.items() if choice.volume == key)
+        found = {uid: None for claim in keys for uid in self._claiming_by.get(claim, ())}
+        return [self.claiming[uid] for uid in found]
+
+    def claims_expire_at(self) -> Instant | None:
+        """When the next pod has waited for its claims for too long."""
+        return min((binding.expires_at for binding in self.claiming.values()), default=None)
+
+    def expire_claims(self, now: Instant) -> Iterator[Binding]:
+        """Takes back those that have."""
+        for binding in tuple(self.claiming.values()):
+            if binding.expires_at <= now:
+                self._move(binding, Happening.EXPIRED)
+                binding.message = TIMED_OUT
+                yield binding
 
     def may_be_sent_again(self, binding: Binding) -> bool:
         """Whether the decision still holds: group and node are there, the minimum is in reach, and the pod fits."""
@@ -311,11 +414,13 @@ class Commit:
     def _fits(self, binding: Binding) -> bool:
         """Asks the filters with the pod off the node; if they agree it is back there afterwards."""
         record, touched = self.cache.pods[binding.record.key], dict(self.cache.rooms.touched)
+        moved = set(self.cache.stock.moved)
         self.cache.forget(record)
         fits = still_fits(self.cache.snapshot(), self._profile, [(record, binding.node)])
         if fits:
             self.cache.assume(record, binding.node)
             self.cache.rooms.touched = touched
+            self.cache.stock.moved = moved
             binding.checked_at = self.cache.rooms.generation(binding.node)
         return fits
 
@@ -336,8 +441,9 @@ class Commit:
     def drop_hopeless(self, key: EntryKey) -> None:
         """Gives back the other slots of an entry that has lost one, if they alone are of no use."""
         if self._is_out_of_reach(key):
-            for binding in tuple(self._refused.get(key, {}).values()):
-                if binding.step is Step.RETRYING:
+            claiming = [binding for binding in self.claiming.values() if binding.entry == key]
+            for binding in (*self._refused.get(key, {}).values(), *claiming):
+                if binding.step in (Step.RETRYING, Step.CLAIMING):
                     self.drop(binding)
 
     def give_up_due(self) -> Instant | None:

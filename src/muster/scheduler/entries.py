@@ -11,6 +11,7 @@ from muster.model.diagnosis import Diagnosis
 from muster.model.keys import Key
 from muster.model.records import EntryKey, PodClass
 from muster.scheduler.holds import Hold
+from muster.scheduler.volumes import Topic
 
 FIRST_BACKOFF: Instant = SECOND
 LONGEST_BACKOFF: Instant = 10 * SECOND
@@ -92,6 +93,8 @@ class Entry:
     """While WAITING with one class: so many more slots are needed before another attempt can succeed."""
     within: Within | None = None
     """While WAITING: the domains that matter, for a group with a topology constraint."""
+    topics: frozenset[Topic] = frozenset()
+    """While WAITING: the parts of storage that the volumes of its pods depend on."""
     runner_of: PodClass | None = None
     """A single pod that was woken on behalf of all waiting ones of its class: see `waiting.Line`."""
 

@@ -5,7 +5,7 @@ It reads raw JSON and decodes a typed view only for a class of pods not seen bef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from muster.model.neighbours import Labels
 from muster.model.records import CompositeRecord, GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
 from muster.scheduler.classes import Classes, image_name
 from muster.scheduler.demands import labels_of
+from muster.scheduler.storage import pod_volumes
 
 Raw = Mapping[str, Any]
 
@@ -87,6 +88,17 @@ class Ingest:
         except _WRONG as error:
             raise Malformed(_described(error)) from error
 
+    def storage(self, obj: Object, read: Callable[[Raw], Any]) -> Any:
+        """What `read` (of `storage`) makes of it.
+
+        Raises:
+            Malformed: as for `pod`.
+        """
+        try:
+            return read(obj.raw)
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
     def group(self, obj: Object) -> GroupRecord:
         """
         Raises:
@@ -136,6 +148,7 @@ class Ingest:
             generation=meta.get("generation") or 0,
             unsupported=() if node else _unsupported(spec),
             labels=self._labels_of(meta),
+            volumes=pod_volumes(meta["name"], spec) if "volumes" in spec else None,
         )
 
     def _labels_of(self, meta: Raw) -> Labels:
@@ -246,9 +259,6 @@ def _unsupported(spec: Raw) -> tuple[str, ...]:
     demands = []
     if spec.get("resourceClaims"):
         demands.append("resource claims")
-    volumes = spec.get("volumes")
-    if volumes and any("persistentVolumeClaim" in v or "ephemeral" in v for v in volumes):
-        demands.append("persistent volumes")
     return tuple(demands)
 
 

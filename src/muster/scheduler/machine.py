@@ -23,12 +23,16 @@ from muster.scheduler.entries import LONGEST_BACKOFF, Entry, News
 from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
+from muster.scheduler.prebind import VolumeTag
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.rooms import Touch, missed
+from muster.scheduler.stocktaking import STORAGE
+from muster.scheduler.volumes import Topic
 from muster.scheduler.watching import COMPOSITES, GROUPS, NAMESPACES, NODES, PODS, Watching
 
 BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT, REPEAT = "backoff", "safety", "retry", "give-up", "report", "repeat"
+CLAIMS = "claims"
 """Tags of the timers."""
 
 
@@ -63,6 +67,7 @@ class Scheduler:
             NAMESPACES,
             *((COMPOSITES,) if gates.composite_pod_group else ()),
             *((GROUPS,) if gates.generic_workload else ()),
+            *STORAGE,
             PODS,
         )
         """Watched resources, in the order in which they must be listed first."""
@@ -79,6 +84,7 @@ class Scheduler:
         self._ticket = 0
         self._deciding: list[tuple[Entry, QueueEntry]] | None = None
         self._moved_meanwhile: set[Selection | Holding] = set()
+        self._topics_meanwhile: set[Topic] = set()
         self._meanwhile: dict[str, Touch] = {}
         """Nodes that got better while a decision was under way."""
 
@@ -93,6 +99,8 @@ class Scheduler:
         """Whether nothing is under way or can go on at `now` without a new event: no decision, write or due timer."""
         if self._deciding is not None or any(b.step is Step.BINDING for b in self.commit.bindings.values()):
             return False
+        if any(binding.unanswered > 0 for binding in self.commit.claiming.values()):
+            return False
         if self.queue.has_active and not self.paused:
             return False
         return not any(at is not None and at <= now for at in self._timers.values())
@@ -101,6 +109,8 @@ class Scheduler:
 
     def handle(self, event: SchedulerEvent, now: Instant) -> Sequence[SchedulerEffect]:
         effects = list(self._effects(event, now))
+        if self.commit.claiming and isinstance(event, Observed | Listed):
+            effects.extend(self._claimed(now, nodes=event.resource == NODES))
         self._wake(now)
         effects.extend(self._decide())
         effects.extend(self._set_timers())
@@ -126,6 +136,11 @@ class Scheduler:
             self.paused = isinstance(event, Pause)
 
     def _wake(self, now: Instant) -> None:
+        topics = self.cache.stock.take_moved()
+        if topics:
+            self.queue.wake_storing(topics, now)
+            if self._deciding is not None:
+                self._topics_meanwhile |= topics
         moved = self.cache.neighbours.take_moved()
         if moved:
             self.queue.wake_neighbours(moved, now)
@@ -152,6 +167,7 @@ class Scheduler:
             SAFETY: self.queue.safety_due(),
             RETRY: self.commit.retry_due(),
             GIVE_UP: self.commit.give_up_due(),
+            CLAIMS: self.commit.claims_expire_at(),
             REPORT: self._heldback.due(),
             REPEAT: self._reports.repeat_due(),
         }
@@ -170,6 +186,9 @@ class Scheduler:
             yield from self._retry(now)
         elif tag == GIVE_UP:
             yield from self._give_up(now)
+        elif tag == CLAIMS:
+            for binding in tuple(self.commit.expire_claims(now)):
+                self._lost_its_place(binding, now)
         elif tag == REPEAT:
             yield from self._reports.repeat(now)
         elif tag == REPORT:
@@ -203,6 +222,8 @@ class Scheduler:
             yield from self._commit_all(heads, event.decision, now)
         self.queue.wake_neighbours(self._moved_meanwhile, now)
         self._moved_meanwhile = set()
+        self.queue.wake_storing(self._topics_meanwhile, now)
+        self._topics_meanwhile = set()
         self.queue.wake(self._meanwhile, now)
         self._meanwhile = {}
         for entry, _ in heads:
@@ -241,7 +262,7 @@ class Scheduler:
         bound = len(plan.binds)
         nodes = len({step.node for step in plan.binds})
         yield from self._reports.placed(head, diagnosis, bound, nodes, now)
-        yield from self.commit.start(head, plan, quiet=head.key.kind is not EntryKind.POD and bound >= MANY)
+        yield from self.commit.start(head, plan, now, quiet=head.key.kind is not EntryKind.POD and bound >= MANY)
         self.queue.placed(entry, head, diagnosis, now, trimmed=in_doubt or bound < whole)
 
     def _fail(
@@ -277,6 +298,10 @@ class Scheduler:
             binding = self.commit.outcome(event.tag, event.response, now)
             if binding is not None:
                 yield from self._bound(binding, now)
+        elif isinstance(event.tag, VolumeTag):
+            binding = self.commit.claim_outcome(event.tag, event.response, now)
+            if binding is not None and binding.step is Step.DROPPED:
+                self._lost_its_place(binding, now)
         elif isinstance(event.tag, ConditionTag):
             self._reports.answered(event.tag, event.response, now)
         elif isinstance(event.tag, EventTag) and isinstance(event, Refused):
@@ -301,11 +326,35 @@ class Scheduler:
             if binding.step is not Step.RETRYING:
                 continue
             if self.commit.may_be_sent_again(binding):
-                yield self.commit.send_again(binding)
+                yield from self.commit.send_again(binding, now)
             else:
                 self.commit.drop(binding)
                 self.commit.drop_hopeless(binding.entry)
                 self._watching.refresh(binding.entry, now, News.CURE)
+
+    def _claimed(self, now: Instant, *, nodes: bool) -> Iterator[SchedulerEffect]:
+        """Looks at pods that wait for claims: what is bound goes on, what cannot be bound any more comes back."""
+        claiming = self.commit.claiming
+        for binding in tuple(claiming.values()) if nodes else self.commit.concerned(self.cache.stock.moved):
+            if claiming.get(binding.record.uid) is not binding:
+                continue  # Taken back with another one of its group.
+            trouble = self.commit.prebind.trouble(binding.record, binding.node)
+            if trouble:
+                binding.message = trouble
+                self.commit.drop(binding)
+                self._lost_its_place(binding, now)
+            elif not self.commit.prebind.unbound(binding.record):
+                if self.commit.may_be_sent_again(binding):
+                    yield from self.commit.send_again(binding, now)
+                else:
+                    binding.message = "its volumes were bound where it does not fit any more"
+                    self.commit.drop(binding)
+                    self._lost_its_place(binding, now)
+
+    def _lost_its_place(self, binding: Binding, now: Instant) -> None:
+        """A pod whose claims could not be bound is pending again, and so are others of no use without it."""
+        self.commit.drop_hopeless(binding.entry)
+        self._back_to_queue(binding.entry, binding.message, now)
 
     def _give_up(self, now: Instant) -> Iterator[SchedulerEffect]:
         yield from ()

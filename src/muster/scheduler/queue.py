@@ -17,6 +17,7 @@ from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, Withi
 from muster.scheduler.holds import hold_of
 from muster.scheduler.rooms import Touch
 from muster.scheduler.trees import member_order, tree_of
+from muster.scheduler.volumes import Topic
 from muster.scheduler.waiting import Waiting
 
 SAFETY_RETRY: Instant = 5 * MINUTE
@@ -177,6 +178,11 @@ class Queue:
             for entry in self._waiting.cured_by_neighbours(moved):
                 self._wake(entry, 0 if is_broken(self.cache, entry.key) else now)
 
+    def wake_storing(self, topics: Set[Topic], now: Instant) -> None:
+        """Wakes what waits for a change in storage and may have it."""
+        for entry in self._waiting.cured_by_storage(topics):
+            self._wake(entry, now)
+
     def _pass_on(self, entry: Entry) -> None:
         """Somebody woken on behalf of its class did not fail: the next in line has a try."""
         cls, entry.runner_of = entry.runner_of, None
@@ -189,9 +195,13 @@ class Queue:
     ) -> None:
         entry.state, entry.diagnosis, entry.order = State.WAITING, diagnosis, self._order(entry)
         entry.within = self._within(entry, diagnosis) if diagnosis.topology_key else _within_tree(diagnosis)
-        self._waiting.add(entry, diagnosis, classes, lacks)
+        self._waiting.add(entry, diagnosis, classes, lacks, self._topics(entry))
         entry.safety_at = now + SAFETY_RETRY
         heapq.heappush(self._safety, due_item(entry.safety_at, entry.key))
+
+    def _topics(self, entry: Entry) -> frozenset[Topic]:
+        pods = (record for record in self.pending(entry.key) if record.volumes is not None)
+        return frozenset(topic for record in pods for topic in self.cache.stock.topics(record))
 
     def _within(self, entry: Entry, diagnosis: Diagnosis) -> Within:
         members = self.cache.members[entry.key.key]

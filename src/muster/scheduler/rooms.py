@@ -234,6 +234,7 @@ def _as_good(old: NodeRecord, new: NodeRecord) -> bool:
         and old.taints == new.taints
         and old.labels == new.labels
         and set(old.features) >= set(new.features)
+        and old.drivers == new.drivers
         and all(amount <= had.get(name, 0) for name, amount in new.allocatable)
         and old.uid == new.uid
     )

@@ -20,6 +20,7 @@ from muster.model.resources import ResourceAxis
 from muster.model.snapshot import NodeColumns
 from muster.scheduler.entries import Entry, Order, Within
 from muster.scheduler.rooms import Rooms, Touch
+from muster.scheduler.volumes import Topic
 
 _ROOM = frozenset({Cure.ROOM_FREED, Cure.NODE_GREW, Cure.NOMINATION_DROPPED, Cure.PORT_FREED})
 
@@ -71,11 +72,23 @@ class Waiting:
         """Entries that other pods stand in the way of or are missed by; whether the terms of those keep them out."""
         self._anchored: dict[str, dict[EntryKey, Entry]] = {}
         """Entries by the nodes of members that tie them to a domain."""
+        self._by_topic: dict[Topic, dict[EntryKey, Entry]] = {}
+        """Entries that a change in storage may help."""
         self._trees: dict[EntryKey, Entry] = {}
         """Hierarchies: their groups may have constraints on several levels, so any changed label may help them."""
 
-    def add(self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], lacks: int) -> None:
-        """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`."""
+    def add(
+        self,
+        entry: Entry,
+        diagnosis: Diagnosis,
+        classes: Iterable[PodClass],
+        lacks: int,
+        topics: frozenset[Topic] = frozenset(),
+    ) -> None:
+        """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`.
+
+        `topics`: all that the volumes of its pods depend on.
+        """
         cures = diagnosis.wakes_on
         # What is said of the nearest domain need not hold in the others.
         entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM) or entry.within is not None
@@ -85,13 +98,16 @@ class Waiting:
             self._neighbourly[entry.key] = (entry, Reason.EXISTING_ANTI_AFFINITY in _reasons(diagnosis))
         for node in entry.within.anchors if entry.within else ():
             self._anchored.setdefault(node, {})[entry.key] = entry
+        entry.topics = topics if Cure.VOLUMES_CHANGED in cures else frozenset()
+        for topic in entry.topics:
+            self._by_topic.setdefault(topic, {})[entry.key] = entry
         if entry.key.kind is EntryKind.COMPOSITE:
             self._trees[entry.key] = entry
         for cls in entry.classes:
             line = self._lines.get(cls)
             if line is None:
                 line = self._lines[cls] = Line()
-            if entry.key.kind is EntryKind.POD:
+            if _stands_in_line(entry, cls):
                 assert entry.order is not None
                 line.singles[entry.key] = entry
                 heapq.heappush(line.order, (entry.order, entry.key))
@@ -102,7 +118,7 @@ class Waiting:
         """Nothing if it does not wait."""
         for cls in entry.classes:
             line = self._lines[cls]
-            (line.singles if entry.key.kind is EntryKind.POD else line.groups).pop(entry.key)
+            (line.singles if _stands_in_line(entry, cls) else line.groups).pop(entry.key)
             if not line.singles and not line.groups:
                 del self._lines[cls]
         for node in entry.within.anchors if entry.within and entry.classes else ():
@@ -110,7 +126,12 @@ class Waiting:
             del anchored[entry.key]
             if not anchored:
                 del self._anchored[node]
-        entry.classes = frozenset()
+        for topic in entry.topics:
+            waiting = self._by_topic[topic]
+            del waiting[entry.key]
+            if not waiting:
+                del self._by_topic[topic]
+        entry.classes, entry.topics = frozenset(), frozenset()
         self._neighbourly.pop(entry.key, None)
         self._trees.pop(entry.key, None)
 
@@ -128,13 +149,20 @@ class Waiting:
         """These groups, and of these single pods the first of each class."""
         lines: dict[PodClass, None] = {}
         for entry in entries:
-            if entry.key.kind is EntryKind.POD:
+            if any(_stands_in_line(entry, cls) for cls in entry.classes):
                 lines.update(dict.fromkeys(entry.classes))
             else:
                 self.remove(entry)
                 yield entry
         for cls in lines:
             yield from self.next_of(cls)
+
+    def cured_by_storage(self, topics: Iterable[Topic]) -> Iterator[Entry]:
+        """Takes out and yields what depends on any of these."""
+        for topic in topics:
+            for entry in tuple(self._by_topic.get(topic, {}).values()):
+                self.remove(entry)
+                yield entry
 
     def peek(self, cls: PodClass) -> EntryKey | None:
         """The single pod of the class that is next in line."""
@@ -174,8 +202,9 @@ class Waiting:
         if touch.changed and not self._admits(record, cls):
             return None
         newly = touch.changed and (touch.record is None or not self._admits(touch.record, cls))
-        if newly or touch.free is None or cls.host_ports:
-            return _Gain(slots, slots, newly)
+        if newly or touch.free is None or cls.host_ports or cls.stores:
+            # Ports and volumes of pods that left are not in what is free.
+            return _Gain(slots, slots, newly or (cls.stores and touch.changed))
         if all(_at(touch.free, row) >= free[row] for row, _ in rows):
             return _Gain(slots, 0, changed=False, better=False)
         return _Gain(slots, slots - max(_slots(rows, touch.free), 0), changed=False)
@@ -226,6 +255,11 @@ class Waiting:
             self.remove(entry)
             entry.runner_of = cls
             yield entry
+
+
+def _stands_in_line(entry: Entry, cls: PodClass) -> bool:
+    """Whether it is a single pod like others of its class. Those with claims are not: each has its own."""
+    return entry.key.kind is EntryKind.POD and not cls.stores
 
 
 def _relabelled(touch: Touch, record: NodeRecord | None) -> bool:

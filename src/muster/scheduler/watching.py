@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from muster.api.instant import Instant
 from muster.api.machine import DELETED, Listed, Observed, Write
@@ -16,6 +17,7 @@ from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest, Malformed
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import COMPOSITE_SCHEDULED, INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
+from muster.scheduler.stocktaking import STORAGE, Shelf, shelves
 from muster.scheduler.trees import is_satisfied, nodes_of, tree_of
 from muster.scheduler.versions import Versions, version
 
@@ -32,7 +34,7 @@ class Watching:
         self._ingest, self._cache, self._queue = ingest, cache, queue
         self._commit, self._reports, self._heldback = commit, reports, heldback
         self._said: list[Write] = []
-        self._versions = {resource: Versions() for resource in (NODES, NAMESPACES, COMPOSITES, GROUPS, PODS)}
+        self._versions = {r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, PODS, *STORAGE)}
         self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
             NODES: self._put_node,
             NAMESPACES: self._put_namespace,
@@ -47,6 +49,9 @@ class Watching:
             GROUPS: self._drop_group,
             PODS: self._drop_pod,
         }
+        for resource, shelf in shelves(cache).items():
+            self._put[resource] = partial(self._put_away, shelf)
+            self._drop[resource] = partial(self._throw_away, shelf)
 
     def listed(self, event: Listed, now: Instant) -> Sequence[Write]:
         """Everything there is: what is not in it is gone."""
@@ -93,8 +98,8 @@ class Watching:
         """Whatever had this name before an object that cannot be read is gone; its own earlier state is kept."""
         cache = self._cache
         known: NodeRecord | CompositeRecord | GroupRecord | PodRecord | None
-        if resource == NAMESPACES:
-            return  # Its labels are all that is known of it: they stay until they can be read again.
+        if resource == NAMESPACES or resource in STORAGE:
+            return  # What is known of it stays until it can be read again.
         if resource == NODES:
             known = cache.nodes.get(key.name)
         elif resource == COMPOSITES:
@@ -119,6 +124,14 @@ class Watching:
 
     def _drop_namespace(self, key: Key, now: Instant) -> None:
         self._cache.put_namespace(key.name, None)
+
+    # -- storage
+
+    def _put_away(self, shelf: Shelf, obj: Object, now: Instant, listed: bool) -> None:
+        shelf.put(Key(obj.namespace, obj.name), self._ingest.storage(obj, shelf.read))
+
+    def _throw_away(self, shelf: Shelf, key: Key, now: Instant) -> None:
+        shelf.put(key, None)
 
     # -- groups
 
