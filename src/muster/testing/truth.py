@@ -163,7 +163,8 @@ def _wrong_shortfall(instance: Mixed, diagnosis: Diagnosis) -> Iterator[str]:
     free = dict(node.allocatable).get(told.resource, 0) - used
     left = [pod for pod in instance.entry.pods if pod.key in diagnosis.pods and oracle.admits(node, pod.cls)]
     asked = [dict(pod.cls.requests).get(told.resource, 0) for pod in left]
-    if not any(amount - free <= told.lacking <= amount for amount in asked) or told.lacking <= 0:
+    least, over = told.lacking + free, max(-free, 0)
+    if not any(amount <= least and told.lacking <= amount + over for amount in asked) or told.lacking <= 0:
         yield f"{told} where {free} is free and members ask for {asked}"
 
 
@@ -179,14 +180,16 @@ def _wrong_outcomes(instance: Mixed, diagnosis: Diagnosis) -> Iterator[str]:
         leaf = leaves.get(outcome.key)
         if leaf is None or outcome.depth == 0:
             continue
-        alone = _alone_entry(instance.entry, leaf)
+        alone = _alone_entry(leaf)
+        if crowd_of(instance.world, alone).near:
+            continue  # members of other leaves may be the company that it needs
         could = most(instance.world, alone) if alone.pods else 0
         there = len(leaf.bound) + leaf.succeeded + (could or 0)
         if could is not None and outcome.there > there:
             yield f"{outcome.key.name} is said to hold {outcome.there}, it holds {there} at most"
 
 
-def _alone_entry(entry: QueueEntry, leaf: GroupNode) -> QueueEntry:
+def _alone_entry(leaf: GroupNode) -> QueueEntry:
     record = leaf.record
     group = builders.group(record.key.name, record.min_count, topology_key=record.topology_key)
     return builders.entry(*leaf.pending, group=group, bound=leaf.bound, succeeded=leaf.succeeded)
