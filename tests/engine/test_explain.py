@@ -5,6 +5,7 @@ from dataclasses import replace
 from muster.engine.decide import decide
 from muster.model.diagnosis import Cure, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
+from muster.model.wording import verdict
 from muster.plugins import default_profile
 from muster.testing import builders
 
@@ -94,12 +95,14 @@ def test_a_node_without_the_port_counts_once_and_not_under_resources():
 
 def test_the_shortfall_is_that_of_the_nearest_node():
     nodes = [builders.node("far", cpu=1000), builders.node("near", cpu=3500)]
-    assert diagnosis(nodes, builders.entry(builders.pod("p", cpu=4000))).shortfall == Shortfall("cpu", 500, "near")
+    assert diagnosis(nodes, builders.entry(builders.pod("p", cpu=4000))).shortfall == Shortfall(
+        "cpu", 500, "near", asked=4000, most=3500
+    )
 
 
 def test_with_several_missing_the_shortfall_is_what_they_ask_for_together():
     found = diagnosis(builders.nodes("n", 2, gpus=4), gang(12, *builders.pods("p", 12, gpus=1)))
-    assert found.shortfall == Shortfall(builders.GPU, 4)
+    assert found.shortfall == Shortfall(builders.GPU, 4, nodes=2)
 
 
 def test_leftovers_of_a_success_have_reasons_but_need_no_remedy():
@@ -163,7 +166,7 @@ def test_fragments_add_up_over_the_nearest_nodes():
     bound = [builders.pod(f"f{i}", cpu=1000, node=f"n{i}") for i in range(1, 5)]
     entry = gang(2, *builders.pods("p", 2, cpu=4000))
     assert remedies(nodes, entry, bound)["free"] == Remedy("free", 2000, "cpu", "2 nodes")
-    assert diagnosis(nodes, entry, bound).shortfall == Shortfall("cpu", 2000)
+    assert diagnosis(nodes, entry, bound).shortfall == Shortfall("cpu", 2000, nodes=2)
 
 
 def test_another_node_is_not_offered_to_a_pod_bound_to_this_one():
@@ -189,3 +192,20 @@ def test_absurd_amounts_do_not_overflow():
     assert (found.verdict, found.placed, found.proven) == (Verdict.UNSCHEDULABLE, 2, True)
     assert all(remedy.amount > 0 for remedy in found.remedies)
     assert diagnosis([builders.node("n", cpu=4000)], builders.entry(builders.pod("p", cpu=most))).shortfall.lacking > 0
+
+
+def test_several_kinds_that_are_missing_are_each_told_with_what_they_lack():
+    nodes = builders.nodes("n", 2, cpu=8000, gpus=4)
+    bound = [builders.pod(f"f{i}", gpus=3, node=f"n{i}") for i in (1, 2)]
+    workers = builders.pods("w", 3, gpus=2)
+    found = diagnosis(nodes, gang(5, *workers, builders.pod("head", cpu=9000), builders.pod("side", cpu=10000)), bound)
+    assert [(lack.pod, lack.pods) for lack in found.lacks] == [("w1", 3), ("head", 1), ("side", 1)]
+    assert found.lacks[0].shortfall == Shortfall(builders.GPU, 4, nodes=2)
+    assert found.lacks[1].shortfall == Shortfall("cpu", 1000, "n1", asked=9000, most=8000)
+    said = verdict(found)
+    assert "missing: 3 like w1 (the 2 nearest nodes lack 4 nvidia.com/gpu in sum), 1 like head (each asks" in said
+    assert "and 1 more kind" in said
+
+
+def test_one_kind_is_told_once():
+    assert diagnosis(builders.nodes("n", 2, gpus=4), gang(12, *builders.pods("p", 12, gpus=1))).lacks == ()

@@ -135,7 +135,7 @@ def test_the_nearest_domain_is_told_with_what_it_lacks():
     diagnosis = decided((*rack("a", 1), *rack("b", 3), *rack("c", 2)), gang(8)).diagnoses[0]
     assert (diagnosis.domain, diagnosis.placements, diagnosis.placed) == ("b", 3, 6)
     assert diagnosis.deficits == (("a", 6), ("b", 2), ("c", 4))
-    assert diagnosis.shortfall == Shortfall(builders.GPU, 2, "rack b")
+    assert diagnosis.shortfall == Shortfall(builders.GPU, 2, "rack b", nodes=2)
     assert diagnosis.nodes == 3
 
 

@@ -40,7 +40,7 @@ def test_the_root_a_leaf_and_a_member_are_answered_with_the_hierarchy(waiting):
         ("big", 1, False),
         ("small", 1, True),
     ]
-    assert "PodGroup big: 0/1 nodes are available: 1 Insufficient cpu" in found[0]["sentence"]
+    assert "(0/1 nodes are available: 1 Insufficient cpu)" in found[0]["sentence"]
 
 
 def test_the_paragraph_shows_the_tree(waiting):

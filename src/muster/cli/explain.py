@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster.api import catalog
@@ -11,6 +12,7 @@ from muster.cli import trees
 from muster.cli.client import Answer, Client, told
 from muster.cli.failure import USAGE, Failure
 from muster.cli.objects import named, resolve
+from muster.model.topology import detected_levels
 
 Verdict = Mapping[str, Any]
 OURS = "default-scheduler"
@@ -51,7 +53,11 @@ def paragraph(verdict: Verdict) -> str:
 
 def _group(group: Verdict) -> str:
     """One group of a hierarchy, indented by its level."""
-    return f"  {'  ' * group['depth']}{group['kind']} {group['name']}: {group['sentence'] or 'has what it needs'}"
+    domain = group.get("domain")
+    where = f" ({domain['key'].rpartition('/')[2]} {domain['value']})" if domain else ""
+    return (
+        f"  {'  ' * group['depth']}{group['kind']} {group['name']}{where}: {group['sentence'] or 'has what it needs'}"
+    )
 
 
 def _queue(waiting: list[Verdict]) -> str:
@@ -113,19 +119,39 @@ def _settled(client: Client, kind: catalog.Kind, namespace: str, name: str) -> s
     if kind is catalog.COMPOSITE_POD_GROUP:
         shown = trees.printed(client, kind, [name], namespace)
         return f"CompositePodGroup {namespace}/{name}: waits for nothing\n{shown}"
-    return f"PodGroup {namespace}/{name}: waits for nothing; {_state_of_group(client, answer.body)}"
+    members = _members(client, answer.body)
+    said = f"PodGroup {namespace}/{name}: waits for nothing; {_state_of_group(answer.body, members)}"
+    return "\n".join((said, *_domains(client, answer.body, members)))
 
 
-def _state_of_group(client: Client, group: Mapping[str, Any]) -> str:
-    """How many of its pods have a node, and why there are not more."""
+def _members(client: Client, group: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Its pods that count."""
     meta = group["metadata"]
-    members = [
+    return [
         pod
         for pod in client.get(catalog.POD.path(meta["namespace"]))["items"]
         if (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == meta["name"]
         and "deletionTimestamp" not in pod["metadata"]
         and (pod.get("status") or {}).get("phase") != "Failed"
     ]
+
+
+def _domains(client: Client, group: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each topology level, the key of its constraint included: how many of its pods are in which domain."""
+    nodes = client.get(catalog.NODE.path(None))["items"]
+    labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+    hosts = [labels[node] for pod in members if (node := pod["spec"].get("nodeName")) in labels]
+    required = [one["key"] for one in (group["spec"].get("schedulingConstraints") or {}).get("topology") or []]
+    lines = []
+    for key in dict.fromkeys((*detected_levels(hosts), *required)) if hosts else ():
+        counts = Counter(host.get(key, "(no label)") for host in hosts)
+        told = ", ".join(f"{value} ({count})" for value, count in sorted(counts.items()))
+        lines.append(f"  {key}: {told}{'; must be one' if key in required else ''}")
+    return lines
+
+
+def _state_of_group(group: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> str:
+    """How many of its pods have a node, and why there are not more."""
     bound = sum(1 for pod in members if pod["spec"].get("nodeName"))
     said = f"{bound} of its pods have a node"
     minimum = (group["spec"]["schedulingPolicy"].get("gang") or {}).get("minCount", 0)

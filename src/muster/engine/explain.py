@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,12 +16,16 @@ from muster.engine.placement import Choice, Refusal
 from muster.engine.remedies import remedies
 from muster.engine.shortage import ROOM, lacking
 from muster.engine.trial import Trial
-from muster.model.diagnosis import Diagnosis, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
+from muster.model.diagnosis import Diagnosis, Lack, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
 from muster.model.keys import Key
 from muster.model.records import QueueEntry
 
 HAD_A_NODE = ()
 """Rejections of a member that could be placed, but whose group is short of its minimum."""
+
+
+KINDS = 16
+"""What so many kinds of unplaced members lack is worked out."""
 
 
 class Failure(NamedTuple):
@@ -64,16 +68,12 @@ def no_domain(entry: QueueEntry, revision: int, refusal: Refusal) -> Diagnosis:
 def in_domain(diagnosis: Diagnosis, entry: QueueEntry, choice: Choice, placements: int) -> Diagnosis:
     """Adds which domain it is about, of how many, and what the others lack."""
     assert entry.group is not None and choice.part.placement is not None
-    key, domain, shortfall = entry.group.topology_key or "", choice.part.placement.value, diagnosis.shortfall
-    if shortfall is not None and not shortfall.where:
-        shortfall = shortfall._replace(where=f"{key.rpartition('/')[2]} {domain}")
     return replace(
         diagnosis,
-        topology_key=key,
+        topology_key=entry.group.topology_key or "",
         placements=placements,
-        domain=domain,
+        domain=choice.part.placement.value,
         deficits=choice.deficits,
-        shortfall=shortfall,
     )
 
 
@@ -134,7 +134,7 @@ def explain(trial: Trial, holds: Holds, entry: QueueEntry, failure: Failure) -> 
         shortfall = lacking(trial, some.cls, min(max(missing, 1), waiting))
         if missing:
             helps = remedies(trial, entry, members, placed, missing, start)
-    return _diagnosis(
+    found = _diagnosis(
         entry,
         trial.snapshot.revision,
         Verdict.SCHEDULED if placed.enough else Verdict.UNSCHEDULABLE,
@@ -146,6 +146,22 @@ def explain(trial: Trial, holds: Holds, entry: QueueEntry, failure: Failure) -> 
         placed.proven,
         count,
     )
+    return replace(found, lacks=_lacks(trial, members, placed, verdicts, missing))
+
+
+def _lacks(
+    trial: Trial, members: Sequence[Members], placed: Placed, verdicts: Mapping[Key, PodVerdict], missing: int
+) -> tuple[Lack, ...]:
+    """What each kind of unplaced members lacks, if there are several kinds."""
+    left = [(some, len(some) - n) for some, n in zip(members, placed.counts, strict=True) if n < len(some)]
+    if len(left) < 2:
+        return ()
+    found: list[Lack] = []
+    for n, (some, waiting) in enumerate(sorted(left, key=lambda one: (-one[1], one[0].places[-1]))):
+        first = some.pods[len(some) - waiting].key
+        shortfall = lacking(trial, some.cls, min(max(missing, 1), waiting)) if n < KINDS else None
+        found.append(Lack(first.name, waiting, verdicts[first].rejections, shortfall))
+    return tuple(found)
 
 
 def class_verdict(trial: Trial, holds: Holds, cls: int, start: int) -> PodVerdict:

@@ -13,7 +13,7 @@ from muster.engine.holds import Holds
 from muster.engine.placement import Refusal, Survey, choose
 from muster.engine.spots import Spot, counts_of, total
 from muster.engine.trial import Trial
-from muster.model.diagnosis import Diagnosis, GroupOutcome, PodVerdict, Reason, Rejection, Verdict
+from muster.model.diagnosis import Diagnosis, GroupOutcome, PodVerdict, Reason, Rejection, Remedy, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKind, GroupNode, QueueEntry
 from muster.model.topology import Placement, domains_of
@@ -28,6 +28,8 @@ class _Own:
     domain: str = ""
     diagnosis: Diagnosis | None = None
     rejections: tuple[Rejection, ...] = ()
+    nodes: int = 0
+    """How many nodes the rejections speak of."""
 
 
 class Report:
@@ -55,7 +57,8 @@ class Report:
         alone = self._only_cause(self._root)
         if alone is None:
             return diagnosis
-        return replace(diagnosis, shortfall=alone.shortfall, remedies=alone.remedies)
+        remedies = tuple(_of_group(remedy, alone.entry.key.name) for remedy in alone.remedies)
+        return replace(diagnosis, shortfall=alone.shortfall, remedies=remedies)
 
     # -- after a success
 
@@ -85,7 +88,7 @@ class Report:
             if count < len(some):
                 verdict = class_verdict(inside, self._holds, some.cls, inside.ledger.checkpoint())
                 self._pods.update(dict.fromkeys((pod.key for pod in some.pods[count:]), verdict))
-                own.rejections = own.rejections or verdict.rejections
+                own.rejections, own.nodes = own.rejections or verdict.rejections, verdict.nodes
         return True
 
     def _inside(self, goal: Goal, world: Trial, spots: Sequence[Spot]) -> Trial:
@@ -161,7 +164,7 @@ class Report:
                 world.adopt(part)
             return True
         own.diagnosis = explain(part, self._holds, goal.entry, Failure(goal.members, placed, start))
-        own.rejections = own.diagnosis.rejections
+        own.rejections, own.nodes = own.diagnosis.rejections, own.diagnosis.nodes
         self._pods.update(own.diagnosis.pods)
         world.ledger.rollback(checkpoint)
         return own.satisfied
@@ -256,7 +259,7 @@ class Report:
             own.domain,
             node.record.topology_key or "",
             own.rejections,
-            len(self._trial),
+            own.nodes or len(self._trial),
             blocker[0] if blocker else "",
             bool(blocker and blocker[1]),
         )
@@ -266,6 +269,11 @@ class Report:
             blocker = (blocker[0], False)
         for child in node.children:
             yield from self._outcomes(child, depth + 1, blocker)
+
+
+def _of_group(remedy: Remedy, name: str) -> Remedy:
+    """A remedy of one group of several."""
+    return remedy._replace(where=name) if remedy.action == "lower-min-count" else remedy
 
 
 def _of_leaf(own: PodVerdict, leaf: GroupNode) -> PodVerdict:

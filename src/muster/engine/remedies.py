@@ -10,7 +10,7 @@ import numpy as np
 from muster.engine.feasibility import feasible_nodes, relaxed
 from muster.engine.gang import Placed
 from muster.engine.members import Members
-from muster.engine.shortage import freeing
+from muster.engine.shortage import domain_of, freeing
 from muster.engine.trial import Trial
 from muster.model.diagnosis import Remedy
 from muster.model.records import Policy, QueueEntry
@@ -71,7 +71,7 @@ def _more_nodes(trial: Trial, left: Sequence[tuple[int, int]], missing: int) -> 
             needed = np.minimum(needed + nodes, _NEVER)
     best = int(needed.argmin())
     if needed[best] < _NEVER and all(_suits_another(trial, cls, best) for cls in short):
-        yield Remedy("add-nodes", int(needed[best]), trial.record(best).name)
+        yield Remedy("add-nodes", int(needed[best]), trial.record(best).name, domain_of(trial))
 
 
 _NEVER = 1 << 40

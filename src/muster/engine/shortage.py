@@ -22,11 +22,22 @@ def lacking(trial: Trial, cls: int, count: int) -> Shortfall | None:
     row = int(wanting.argmax())
     if wanting[row] <= 0:
         return None
-    name = trial.details[int(rows[row])]
-    if count == 1:
-        return Shortfall(name, int(lack[row, nearest[0]]), trial.record(int(usable[nearest[0]])).name)
-    further = (count - len(nearest)) * int(trial.ledger.amounts[cls, rows[row]])
-    return Shortfall(name, int(lack[row, nearest].sum()) + further)
+    name, asked = trial.details[int(rows[row])], int(trial.ledger.amounts[cls, rows[row]])
+    most = int(trial.ledger.capacity[rows[row], usable].max())
+    beyond = (asked, most) if asked > most else (0, 0)
+    if len(nearest) == 1:
+        further = (count - 1) * asked
+        return Shortfall(
+            name, int(lack[row, nearest[0]]) + further, trial.record(int(usable[nearest[0]])).name, 1, *beyond
+        )
+    further = (count - len(nearest)) * asked
+    return Shortfall(name, int(lack[row, nearest].sum()) + further, domain_of(trial), len(nearest), *beyond)
+
+
+def domain_of(trial: Trial) -> str:
+    """`rack r7`: the domain that this world is; "" for the whole cluster."""
+    placement = trial.placement
+    return "" if placement is None else f"{placement.key.rpartition('/')[2]} {placement.value}"
 
 
 def freeing(trial: Trial, cls: int, count: int, ours: np.ndarray) -> Remedy | None:

@@ -172,11 +172,29 @@ class Rejection(NamedTuple):
 
 
 class Shortfall(NamedTuple):
-    """What is missing where it is nearest: so much of a resource on the best node or domain (`where`, "" = cluster)."""
+    """What is missing where it is nearest: so much of a resource on the best node (`where`), or on several in sum."""
 
     resource: str
     lacking: int
     where: str = ""
+    """The node or, for several, the domain they are in; "" for several nodes of the cluster."""
+    nodes: int = 1
+    """How many nodes that is; there may be fewer of them than pods that are missing."""
+    asked: int = 0
+    """What one pod asks for, where no usable node has so much even when empty; else 0."""
+    most: int = 0
+    """What the largest of them has then."""
+
+
+class Lack(NamedTuple):
+    """What pods of one kind lack, of a group that misses unlike ones."""
+
+    pod: str
+    """The name of the first of them."""
+    pods: int
+    """How many are not placed."""
+    rejections: tuple[Rejection, ...]
+    shortfall: Shortfall | None = None
 
 
 class Remedy(NamedTuple):
@@ -191,7 +209,8 @@ class Remedy(NamedTuple):
     amount: int = 0
     detail: str = ""
     where: str = ""
-    """The node, or how many nodes, that the change is about (free, uncordon); "" where that does not matter."""
+    """What the change is about: the node, or how many nodes (free, uncordon), the domain (add-nodes), the group of a
+    hierarchy (lower-min-count); "" where that does not matter."""
 
 
 class Awaited(NamedTuple):
@@ -276,6 +295,7 @@ class Diagnosis:
     pods: Mapping[Key, PodVerdict] = field(default_factory=dict)
     """Every pending member that is not placed; alike members share one PodVerdict."""
     shortfall: Shortfall | None = None
+    """Of the first unplaced member and those like it."""
     remedies: tuple[Remedy, ...] = ()
     proven: bool = True
     """False: the search ended with its budget, so another placement is not proven impossible."""
@@ -291,6 +311,8 @@ class Diagnosis:
     deficits: tuple[tuple[str, int], ...] = ()
     """By domain, so many slots more would do there; only where all pending members are alike and none suffices."""
 
+    lacks: tuple[Lack, ...] = ()
+    """What each kind of unplaced members lacks, most of them first; only where there are several kinds."""
     awaits: Awaited | None = None
     """Of a hierarchy that was not placed, where something can be counted."""
     groups: tuple[GroupOutcome, ...] = ()

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from muster.model.diagnosis import Diagnosis, GroupOutcome, PodVerdict, Reason, Rejection, Remedy, Shortfall, Verdict
+from muster.model.diagnosis import (
+    Diagnosis,
+    GroupOutcome,
+    Lack,
+    PodVerdict,
+    Reason,
+    Rejection,
+    Remedy,
+    Shortfall,
+    Verdict,
+)
 from muster.model.keys import Key
 from muster.model.records import EntryKind
 from muster.model.volumes import ONE_POD, Flaw
@@ -159,10 +169,10 @@ def _no_domain_message(diagnosis: Diagnosis) -> str:
 
 def _minimum_message(diagnosis: Diagnosis) -> str:
     there = diagnosis.running + diagnosis.succeeded + diagnosis.placed
-    if there >= diagnosis.min_count and not diagnosis.placed:
-        return NOTHING_PLACED
     left = diagnosis.pending - diagnosis.placed
     message = f"minCount ({diagnosis.min_count}) cannot be satisfied: {there} scheduled, {left} remaining"
+    if there >= diagnosis.min_count and not diagnosis.placed:
+        message = NOTHING_PLACED
     return message if diagnosis.proven else f"{message} (search stopped; not proven impossible)"
 
 
@@ -231,7 +241,7 @@ def verdict(diagnosis: Diagnosis) -> str:
     head = f"{subject} waits"
     if _runs(diagnosis):
         head = f"{subject} runs, and {_count(left, 'further member')} {_waits(left)}"
-    return f"{head}: {_why(diagnosis)}{_nearest(diagnosis.shortfall)}{_remedies(diagnosis)}."
+    return f"{head}: {_why(diagnosis)}{_doubt(diagnosis)}{_nearest(diagnosis)}{_remedies(diagnosis)}."
 
 
 def fits_now(diagnosis: Diagnosis) -> str:
@@ -270,6 +280,8 @@ def _why(diagnosis: Diagnosis) -> str:
     if _has_no_domain(diagnosis):
         return f'it has to be in one domain of the label "{diagnosis.topology_key}", which no node has'
     where = nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes)).rstrip(".")
+    about = next((lack.pod for lack in diagnosis.lacks if lack.rejections == diagnosis.rejections), None)
+    where = f"{about}: {where}" if about else where
     if diagnosis.domain and _runs(diagnosis) and diagnosis.rejections:
         return f"it has to stay in {domain_name(diagnosis)} ({where})"
     if diagnosis.entry.kind is EntryKind.POD or (_runs(diagnosis) and diagnosis.rejections):
@@ -286,17 +298,21 @@ def _why_tree(diagnosis: Diagnosis) -> str:
     cause = f"; PodGroup {first.key.name}: {_why_group(diagnosis, first)}" if first is not None else ""
     if root.satisfied:
         return cause.removeprefix("; ") or "they do not fit together"
-    doubt = "" if diagnosis.proven else "; the search stopped early, so this is not proven impossible"
     return (
         f"it needs {_count(root.min_count, 'group')} at once, {root.there} can be placed, "
-        f"{max(root.min_count - root.there, 0)} short{doubt}{cause}"
+        f"{max(root.min_count - root.there, 0)} short{cause}"
     )
 
 
 def _why_group(diagnosis: Diagnosis, outcome: GroupOutcome) -> str:
-    if outcome.rejections and outcome.rejections[0].reason < Reason.GATED:
-        return nodes_message(PodVerdict(outcome.rejections, outcome.nodes)).rstrip(".")
-    return _own_message(diagnosis, outcome)
+    if not outcome.rejections or outcome.rejections[0].reason >= Reason.GATED:
+        return _own_message(diagnosis, outcome)
+    nodes = nodes_message(PodVerdict(outcome.rejections, outcome.nodes)).rstrip(".")
+    if outcome.satisfied or outcome.kind is not EntryKind.POD_GROUP:
+        return nodes
+    level = outcome.topology_key.rpartition("/")[2]
+    together, where = (f"in one {level}", f" in {level} {outcome.domain}") if outcome.domain else ("at once", "")
+    return f"it needs {_count(outcome.min_count, 'member')} {together}, {outcome.there} can be placed{where} ({nodes})"
 
 
 def _lack(diagnosis: Diagnosis) -> str:
@@ -305,13 +321,16 @@ def _lack(diagnosis: Diagnosis) -> str:
     if lacking <= 0:
         return f"none of its {_count(diagnosis.pending, 'pending member')} can be placed"
     running = f"{there} run or are done, " if there else ""
-    doubt = "" if diagnosis.proven else "; the search stopped early, so this is not proven impossible"
     if diagnosis.domain:
-        return f"{_lack_in_domain(diagnosis, lacking)}{doubt}"
+        return _lack_in_domain(diagnosis, lacking)
     return (
         f"it needs {_count(diagnosis.min_count, 'member')} at once, {running}{diagnosis.placed} can be placed, "
-        f"{lacking} short{doubt}"
+        f"{lacking} short"
     )
+
+
+def _doubt(diagnosis: Diagnosis) -> str:
+    return "" if diagnosis.proven else "; the search stopped early, so this is not proven impossible"
 
 
 def domain_name(diagnosis: Diagnosis) -> str:
@@ -333,11 +352,33 @@ def _lack_in_domain(diagnosis: Diagnosis, lacking: int) -> str:
     return f"{needs}; {best} holds {there} of {diagnosis.min_count}, short of {lacking}"
 
 
-def _nearest(shortfall: Shortfall | None) -> str:
+def _nearest(diagnosis: Diagnosis) -> str:
+    if len(diagnosis.lacks) > 1:
+        first, second, *more = diagnosis.lacks
+        others = f", and {_count(len(more), 'more kind')}" if more else ""
+        return f"; missing: {_kind(first)}, {_kind(second)}{others}"
+    told = _shortfall(diagnosis.shortfall)
+    return f"; {told}" if told else ""
+
+
+def _kind(lack: Lack) -> str:
+    """`3 like worker-5 (the 3 nearest nodes lack 12 nvidia.com/gpu in sum)`."""
+    most = max(lack.rejections, key=lambda rejection: rejection.nodes, default=None)
+    why = _shortfall(lack.shortfall) or (f"{most.nodes} {node_reason(most)}" if most else "")
+    return f"{lack.pods} like {lack.pod} ({why})" if why else f"{lack.pods} like {lack.pod}"
+
+
+def _shortfall(shortfall: Shortfall | None) -> str:
     if shortfall is None or shortfall.lacking <= 0:
         return ""
-    where = f"nearest on {shortfall.where}, which" if shortfall.where else "the cluster"
-    return f"; {where} lacks {format_amount(shortfall.resource, shortfall.lacking)} {shortfall.resource}"
+    amount = f"{format_amount(shortfall.resource, shortfall.lacking)} {shortfall.resource}"
+    if shortfall.asked:
+        asked, most = (format_amount(shortfall.resource, n) for n in (shortfall.asked, shortfall.most))
+        return f"each asks for {asked} {shortfall.resource}, and no node that it may use has more than {most}"
+    if shortfall.nodes > 1:
+        inside = f" of {shortfall.where}" if shortfall.where else ""
+        return f"the {shortfall.nodes} nearest nodes{inside} lack {amount} in sum"
+    return f"nearest on {shortfall.where}, which lacks {amount}" if shortfall.where else f"the cluster lacks {amount}"
 
 
 def _remedies(diagnosis: Diagnosis) -> str:
@@ -363,9 +404,15 @@ def remedy_phrase(remedy: Remedy) -> str:
 
 _REMEDIES: Mapping[str, Callable[[Remedy], str]] = {
     "add-members": lambda r: f"create {_count(r.amount, 'more member')}",
-    "lower-min-count": lambda r: f"lower minCount to {r.amount}",
+    "lower-min-count": lambda r: f"lower minCount{f' of {r.where}' if r.where else ''} to {r.amount}",
     "free": lambda r: f"free {format_amount(r.detail, r.amount)} {r.detail}" + (f" on {r.where}" if r.where else ""),
-    "add-nodes": lambda r: f"add {_count(r.amount, 'node')}" + (f" like {r.detail}" if r.detail else ""),
+    "add-nodes": lambda r: " ".join(
+        (
+            f"add {_count(r.amount, 'node')}",
+            *((f"like {r.detail}",) if r.detail else ()),
+            *((f"in {r.where}",) if r.where else ()),
+        )
+    ),
     "uncordon": lambda r: f"uncordon {r.where}" if r.where else f"uncordon {_count(r.amount, 'node')}",
     "tolerate": lambda r: f"tolerate the taint {r.detail}",
     "declare": lambda r: f"have {_count(r.amount, 'node')} declare the feature {r.detail}",

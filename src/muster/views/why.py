@@ -7,10 +7,11 @@ from typing import Any
 
 from muster.engine.profile import Profile
 from muster.model import wording
-from muster.model.diagnosis import Diagnosis, GroupOutcome, Reason, Rejection, Verdict
+from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, PodClass
 from muster.scheduler.machine import Scheduler
+from muster.views import shown
 from muster.views.inquiry import Inquiry, inquire
 
 Row = dict[str, Any]
@@ -68,7 +69,6 @@ def why(scheduler: Scheduler, profile: Profile, namespace: str, name: str, kind:
 
 def row(diagnosis: Diagnosis, inquiry: Inquiry) -> Row:
     """A diagnosis as JSON-able data, with its sentences."""
-    shortfall = diagnosis.shortfall
     return {
         "kind": diagnosis.entry.kind.value,
         "namespace": diagnosis.entry.key.namespace,
@@ -81,25 +81,14 @@ def row(diagnosis: Diagnosis, inquiry: Inquiry) -> Row:
         "pending": diagnosis.pending,
         "placed": diagnosis.placed,
         "reasons": [_reason(diagnosis, rejection, inquiry) for rejection in diagnosis.rejections],
-        "shortfall": None
-        if shortfall is None
-        else {"resource": shortfall.resource, "lacking": shortfall.lacking, "where": shortfall.where},
+        "domain": shown.nearest(diagnosis),
+        "shortfall": shown.shortfall(diagnosis.shortfall),
+        "lacks": shown.lacks(diagnosis),
         "remedies": [wording.remedy_phrase(remedy) for remedy in diagnosis.remedies],
         "proven": diagnosis.proven,
-        "groups": [_group(outcome, diagnosis) for outcome in diagnosis.groups],
+        "groups": [shown.group(outcome, diagnosis) for outcome in diagnosis.groups],
+        "path": shown.path(diagnosis),
         "revision": diagnosis.revision,
-    }
-
-
-def _group(outcome: GroupOutcome, diagnosis: Diagnosis) -> Row:
-    """One group of a hierarchy."""
-    return {
-        "kind": outcome.kind.value,
-        "name": outcome.key.name,
-        "depth": outcome.depth,
-        "minCount": outcome.min_count,
-        "satisfied": outcome.satisfied,
-        "sentence": wording.outcome_message(diagnosis, outcome),
     }
 
 
