@@ -154,7 +154,7 @@ def _alone(counts: Iterable[tuple[tuple[Reason, str], int]]) -> Counter[tuple[Re
 
 
 def _wrong_shortfall(instance: Mixed, diagnosis: Diagnosis) -> Iterator[str]:
-    """One node that lacks so much for one of those left out; fellow members may have taken some of it."""
+    """One node that lacks so much for one or more of those left out; fellow members may have taken some of it."""
     told = diagnosis.shortfall
     node = next((node for node in instance.world.nodes if told is not None and node.name == told.where), None)
     if told is None or node is None or told.resource not in {name for name, _ in node.allocatable}:
@@ -163,8 +163,8 @@ def _wrong_shortfall(instance: Mixed, diagnosis: Diagnosis) -> Iterator[str]:
     free = dict(node.allocatable).get(told.resource, 0) - used
     left = [pod for pod in instance.entry.pods if pod.key in diagnosis.pods and oracle.admits(node, pod.cls)]
     asked = [dict(pod.cls.requests).get(told.resource, 0) for pod in left]
-    least, over = told.lacking + free, max(-free, 0)
-    if not any(amount <= least and told.lacking <= amount + over for amount in asked) or told.lacking <= 0:
+    least, highest = told.lacking + free, sum(asked) + max(-free, 0)
+    if told.lacking <= 0 or told.lacking > highest or not any(0 < amount <= least for amount in asked):
         yield f"{told} where {free} is free and members ask for {asked}"
 
 
