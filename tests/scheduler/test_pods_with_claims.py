@@ -1,0 +1,274 @@
+"""The way of pods with claims: from the choice of volumes over their binding to the node, and what can come between."""
+
+from __future__ import annotations
+
+from muster.api.machine import ADDED
+from muster.model import wording
+from muster.model.keys import Key
+from muster.scheduler.cache import Cache
+from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+from synchronous import Driver
+
+SELECTED = "volume.kubernetes.io/selected-node"
+
+
+def storage_class(name="late", provisioner="example.com/disk", mode="WaitForFirstConsumer", **more):
+    meta = {"metadata": {"name": name}}
+    return {"kind": "StorageClass", "provisioner": provisioner, "volumeBindingMode": mode, **meta, **more}
+
+
+def claim(name, class_name="late", size="1Gi", modes=("ReadWriteOnce",)):
+    spec = {"accessModes": [*modes], "storageClassName": class_name, "resources": {"requests": {"storage": size}}}
+    return {"kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def volume(name, node=None, class_name="late", size="1Gi", **more):
+    spec = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": class_name, **more}
+    if node:
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+    return {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}}
+
+
+def pod(name, *claims, **more):
+    volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+    return pod_manifest(name, volumes=volumes, **more)
+
+
+def bind(driver, name, to):
+    """What the volume controller does once a claim has its volume."""
+
+    def edit(raw):
+        raw["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
+        raw["spec"]["volumeName"] = to
+
+    driver.change("PersistentVolumeClaim", name, edit)
+
+
+def selected(driver, name):
+    raw = driver.objects["persistentvolumeclaims"][("default", name)]
+    return raw["metadata"].get("annotations", {}).get(SELECTED)
+
+
+def reserved(driver):
+    """Volume -> the claim that it names."""
+    volumes = driver.objects["persistentvolumes"].values()
+    return {raw["metadata"]["name"]: raw["spec"]["claimRef"]["name"] for raw in volumes if "claimRef" in raw["spec"]}
+
+
+def message(driver, name):
+    return driver.condition("Pod", name)["message"]
+
+
+def made(driver, name, to, node):
+    """A provisioner has made a volume for a claim, and it is bound."""
+    driver.create(volume(to, node, claimRef={"namespace": "default", "name": name}))
+    bind(driver, name, to)
+
+
+def waiting():
+    driver = Driver()
+    driver.create(node_manifest("n1"), storage_class(), claim("c"), pod("p", "c"))
+    return driver
+
+
+def test_a_volume_is_made_for_the_node_that_was_chosen_and_the_pod_bound_once_it_is_there():
+    driver = waiting()
+    assert (driver.bound(), selected(driver, "c")) == (set(), "n1")
+    made(driver, "c", "made", "n1")
+    assert driver.nodes_of("p") == ["n1"]
+    assert not driver.scheduler.cache.stock.chosen
+
+
+def test_a_free_volume_is_reserved_and_the_smallest_that_does_is_taken():
+    driver = Driver()
+    volumes = (volume("large", "n1", size="9Gi"), volume("small", "n1", size="2Gi"), volume("other", "n1", "x"))
+    driver.create(node_manifest("n1"), storage_class(provisioner="kubernetes.io/no-provisioner"), *volumes)
+    driver.create(claim("c"), pod("p", "c"))
+    assert (driver.bound(), reserved(driver), selected(driver, "c")) == (set(), {"small": "c"}, None)
+    bind(driver, "c", "small")
+    assert driver.nodes_of("p") == ["n1"]
+
+
+def test_pods_decided_together_do_not_get_the_same_volume():
+    driver = Driver()
+    driver.create(node_manifest("n1"), storage_class(provisioner="kubernetes.io/no-provisioner"))
+    driver.scheduler.paused = True
+    driver.create(volume("v1", "n1"), volume("v2", "n1"), *(claim(f"c{i}") for i in range(3)))
+    for i in range(3):
+        driver.put(pod(f"p{i}", f"c{i}"), ADDED)
+    driver.run()
+    driver.scheduler.paused = False
+    driver.create(node_manifest("full", cpu="0"))
+    assert sorted(reserved(driver)) == ["v1", "v2"]
+    assert len(set(reserved(driver).values())) == 2
+    left = next(f"p{i}" for i in range(3) if f"c{i}" not in reserved(driver).values())
+    assert "didn't find available persistent volumes to bind" in message(driver, left)
+
+
+def test_claims_that_are_not_bound_in_time_give_the_room_back_and_the_pod_tries_again():
+    driver = waiting()
+    driver.advance(599)
+    assert driver.scheduler.commit.claiming
+    before = driver.decisions
+    driver.advance(1.5)
+    assert not driver.scheduler.cache.assumed
+    driver.advance(15)
+    assert driver.decisions > before
+    assert driver.scheduler.commit.claiming
+    made(driver, "c", "made", "n1")
+    assert driver.bound() == {"p"}
+
+
+def test_a_scheduler_that_died_before_the_volume_was_made_is_followed_by_one_that_goes_on_there():
+    driver = waiting()
+    driver.create(node_manifest("n2", cpu="640"))
+    driver.restart()
+    assert selected(driver, "c") == "n1"
+    assert driver.scheduler.commit.claiming
+    made(driver, "c", "made", "n1")
+    assert driver.nodes_of("p") == ["n1"]
+
+
+def test_a_scheduler_that_died_after_it_reserved_a_volume_is_followed_by_one_that_keeps_it():
+    driver = Driver()
+    driver.create(node_manifest("n1"), storage_class(provisioner="kubernetes.io/no-provisioner"))
+    driver.create(volume("v2", "n1", size="2Gi"), claim("c"), pod("p", "c"))
+    driver.create(volume("v1", "n1"))
+    driver.restart()
+    assert reserved(driver) == {"v2": "c"}
+    bind(driver, "c", "v2")
+    assert driver.bound() == {"p"}
+
+
+def test_a_restart_while_claims_are_waited_for_knows_the_same():
+    driver = waiting()
+    old = driver.scheduler.cache
+    driver.restart()
+    assert isinstance(old, Cache) and old == driver.scheduler.cache
+
+
+def test_a_provisioner_that_gives_the_claim_back_lets_the_pod_go_elsewhere():
+    driver = waiting()
+    driver.create(node_manifest("n2"))
+    driver.change("Node", "n1", lambda raw: raw["spec"].update(unschedulable=True))
+    driver.change("PersistentVolumeClaim", "c", lambda raw: raw["metadata"]["annotations"].pop(SELECTED))
+    assert not driver.scheduler.commit.claiming
+    driver.advance(2)
+    assert selected(driver, "c") == "n2"
+
+
+def test_a_claim_that_is_deleted_while_it_is_waited_for_is_waited_for_anew():
+    driver = waiting()
+    driver.delete("PersistentVolumeClaim", "c")
+    driver.advance(2)
+    assert message(driver, "p") == '0/1 nodes are available: persistentvolumeclaim "c" not found.'
+    driver.create(claim("c"))
+    driver.advance(11)
+    assert selected(driver, "c") == "n1"
+
+
+def test_a_node_that_goes_while_a_volume_is_made_for_it_lets_the_pod_go():
+    driver = waiting()
+    driver.delete("Node", "n1")
+    assert not driver.scheduler.commit.claiming
+    assert not driver.scheduler.cache.assumed
+
+
+def test_writes_that_are_refused_are_sent_again():
+    driver = Driver()
+    driver.refuse["c"] = 500
+    driver.create(node_manifest("n1"), storage_class(), claim("c"), pod("p", "c"))
+    assert selected(driver, "c") is None
+    driver.refuse.clear()
+    driver.advance(2)
+    assert selected(driver, "c") == "n1"
+    made(driver, "c", "made", "n1")
+    assert driver.bound() == {"p"}
+
+
+def test_a_volume_that_somebody_changed_meanwhile_is_chosen_anew():
+    driver = Driver()
+    driver.refuse["v1"] = 409
+    driver.create(node_manifest("n1"), storage_class(provisioner="kubernetes.io/no-provisioner"))
+    driver.create(volume("v1", "n1"), claim("c"), pod("p", "c"))
+    assert not driver.scheduler.commit.claiming
+    driver.refuse.clear()
+    driver.advance(2)
+    assert reserved(driver) == {"v1": "c"}
+
+
+def test_a_gang_waits_whole_if_one_of_its_claims_finds_no_volume():
+    driver = Driver()
+    nodes = [node_manifest(f"n{i}", cpu="1") for i in range(4)]
+    driver.create(*nodes, storage_class(provisioner="kubernetes.io/no-provisioner"))
+    driver.create(*(volume(f"v{i}", f"n{i}") for i in range(3)), *(claim(f"c{i}") for i in range(4)))
+    driver.create(gang_manifest("g", 4), *(pod(f"g-{i}", f"c{i}", group="g") for i in range(4)))
+    assert (driver.bound(), reserved(driver)) == (set(), {})
+    verdict = wording.verdict(driver.scheduler.diagnoses[driver.group("g")])
+    assert "it needs 4 members at once, 3 can be placed, 1 short" in verdict
+    assert "didn't find available persistent volumes to bind" in verdict
+    driver.create(volume("v3", "n3"))
+    driver.advance(2)
+    assert set(reserved(driver)) == {"v0", "v1", "v2", "v3"}
+
+
+def test_members_without_claims_are_bound_while_the_others_wait_for_theirs():
+    driver = Driver()
+    driver.create(node_manifest("n1"), storage_class(), claim("c"), gang_manifest("g", 2))
+    driver.create(pod("g-0", "c", group="g"), pod_manifest("g-1", group="g"))
+    assert driver.bound() == {"g-1"}
+    made(driver, "c", "made", "n1")
+    assert driver.bound() == {"g-0", "g-1"}
+
+
+def test_a_gang_of_which_all_wait_for_claims_gives_everything_back_when_one_is_lost():
+    driver = Driver()
+    driver.create(node_manifest("n1"), storage_class(), claim("c0"), claim("c1"), gang_manifest("g", 2))
+    driver.create(*(pod(f"g-{i}", f"c{i}", group="g") for i in range(2)))
+    assert len(driver.scheduler.commit.claiming) == 2
+    driver.delete("PersistentVolumeClaim", "c1")
+    assert not driver.scheduler.commit.claiming
+    assert not driver.scheduler.cache.assumed
+
+
+def test_a_claim_for_one_pod_is_free_once_its_pod_is_gone():
+    driver = Driver()
+    driver.create(node_manifest("n1"), claim("c", "", modes=["ReadWriteOncePod"]), volume("v", class_name=""))
+    bind(driver, "c", "v")
+    driver.create(pod("first", "c"), pod("second", "c"))
+    assert driver.bound() == {"first"}
+    assert 'persistentvolumeclaim "c" is used by another pod' in message(driver, "second")
+    driver.delete("Pod", "first")
+    driver.advance(2)
+    assert driver.bound() == {"second"}
+
+
+def test_a_claim_made_for_another_pod_of_the_name_is_not_taken():
+    driver = Driver()
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    made_for = claim("p-scratch")
+    made_for["metadata"]["ownerReferences"] = [{**owner, "uid": "uid-of-the-last-one"}]
+    ephemeral = pod_manifest("p", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
+    ephemeral["metadata"]["uid"] = "uid-p"
+    driver.create(node_manifest("n1"), storage_class(), made_for, ephemeral)
+    assert (
+        message(driver, "p")
+        == '0/1 nodes are available: persistentvolumeclaim "p-scratch" was not created for the pod.'
+    )
+    driver.change("PersistentVolumeClaim", "p-scratch", lambda raw: raw["metadata"].update(ownerReferences=[owner]))
+    driver.advance(2)
+    assert selected(driver, "p-scratch") == "n1"
+
+
+def test_a_change_of_other_claims_wakes_nobody():
+    driver = Driver()
+    driver.create(node_manifest("n1"), pod("p", "c"))
+    driver.advance(20)
+    before = driver.decisions
+    driver.create(claim("other"), storage_class("other"), volume("v", class_name="other"))
+    driver.advance(20)
+    assert driver.decisions == before
+    driver.create(storage_class(), claim("c"))
+    assert driver.decisions > before
+    assert driver.scheduler.cache.stock.chosen.keys() == {Key("default", "c")}
