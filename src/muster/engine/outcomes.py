@@ -119,8 +119,10 @@ class Report:
             own.rejections = (Rejection(Reason.NO_DOMAINS, 0, goal.key or ""),)
             self._reject(goal, PodVerdict(own.rejections, len(world)))
             return False
-        satisfied = sum([self._probe(part, child) for child in goal.children])
-        own.satisfied = satisfied >= goal.node.record.min_count
+        failed = [child for child in goal.children if not self._probe(part, child)]
+        if len(failed) == 1 and failed[0] is not goal.children[-1] and self._probe(part, failed[0]):
+            failed.clear()  # What is said of the only one is said with all its siblings in place.
+        own.satisfied = len(goal.children) - len(failed) >= goal.node.record.min_count
         own.domain = part.placement.value if part is not world and part.placement else ""
         if own.satisfied and part is not world:
             world.adopt(part)
