@@ -25,7 +25,7 @@ class VolumeBinding:
     Claims that lack a volume compete for the free ones. Where each of these is reached from one node only, rows count
     them: by Hall's theorem the claims on a node can be served if of every set of kinds there are no more than volumes
     that suit any of these kinds. The same goes for room on a node to make volumes. Where several nodes share volumes or
-    room, whether there is enough depends on what is placed in the whole domain.
+    room, whether there is enough depends on what is placed in the whole domain (W3-W7).
     """
 
     name: str = "volume_binding"

@@ -14,7 +14,7 @@ from muster.model.records import PodClass
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaims:
-    """Rejects every node for a class whose claims have a flaw (`volumes.Flaw`); the first one is told."""
+    """Rejects every node for a class whose claims have a flaw (`volumes.Flaw`); the first one is told (W1, W2)."""
 
     name: str = "volume_claims"
     reason: Reason = Reason.CLAIM

@@ -17,7 +17,7 @@ from muster.model.volumes import Handle, Volumes
 
 @dataclass(frozen=True, slots=True)
 class VolumeDrivers:
-    """Keeps pods off nodes without the driver of their volumes, if the driver asks for it (KEP-5030)."""
+    """Keeps pods off nodes without the driver of their volumes, if the driver asks for it (W12)."""
 
     name: str = "volume_drivers"
     reason: Reason = Reason.DRIVER_MISSING
@@ -47,7 +47,7 @@ class VolumeLimits:
     """Volumes by driver against the limits that nodes tell; one that several pods of a node use counts once.
 
     Where every volume of a driver is used by one pod of the decision only, a row counts them. Where some are shared,
-    what a pod takes depends on who is there already: then they are counted by node, each shared one by its users.
+    what a pod takes depends on who is there already: then they are counted by node, each shared one by its users (W11).
     """
 
     name: str = "volume_limits"

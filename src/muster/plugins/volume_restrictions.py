@@ -20,7 +20,7 @@ class VolumeRestrictions:
     """A row for each disk that a pending pod names: who writes takes all of it, who only reads one unit of many.
 
     Of members that share a ReadWriteOncePod claim, one that is placed keeps the others out of the whole cluster. (A
-    pod outside the decision that uses the claim is a flaw of the claim, `volume_claims`.)
+    pod outside the decision that uses the claim is a flaw of the claim, `volume_claims`.) W9, W10.
     """
 
     name: str = "volume_restrictions"

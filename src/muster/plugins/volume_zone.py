@@ -21,7 +21,7 @@ BETA = {
 
 @dataclass(frozen=True, slots=True)
 class VolumeZone:
-    """Nodes without any such label are in no zone, and are let pass."""
+    """Nodes without any such label are in no zone, and are let pass (W8)."""
 
     name: str = "volume_zone"
     reason: Reason = Reason.VOLUME_ZONE

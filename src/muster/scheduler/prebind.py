@@ -1,7 +1,7 @@
 """What has to happen to the claims of a pod before it can be bound: a volume is chosen for each, and bound to it.
 
 The choice is made anew from the records when a plan is taken: of a claim that was given a volume or a node before, by
-whoever led then, nothing is chosen but what is written there.
+whoever led then, nothing is chosen but what is written there (W13, W14).
 """
 
 from __future__ import annotations
