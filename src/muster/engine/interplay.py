@@ -1,6 +1,7 @@
 """Groups whose members open or close nodes to each other: an assignment, and an order in which each may be placed.
 
-First in a few orders, each pod where it scores best; then depth-first over (class, kind of node), completely within the
+First in a few orders, each pod where it scores best; then by a packing that knows nothing of neighbours, which may also
+prove that there is not enough room; then depth-first over (class, kind of node), completely within the
 budget. Two nodes are of one kind if they have the same room, admit the same classes, and the domains they are in look
 alike all the way down; states that differ only in which of alike nodes is used are looked at once.
 """
@@ -14,14 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.assignment import best_node
+from muster.engine.dive import find
 from muster.engine.holds import nominated_nodes
 from muster.engine.ledger import Assignment
 from muster.engine.members import Members
-from muster.engine.problem import most_placeable, problem_of
-from muster.engine.search import Outcome
+from muster.engine.problem import Problem, most_placeable, problem_of
+from muster.engine.search import Found, Outcome
 from muster.engine.symmetry import Symmetry
 from muster.engine.trial import Trial
 
+PACKING_SHARE = 4
+"""One in so many expansions goes to packing the members as if they did not look at each other."""
 IMPROVING_SHARE = 8
 """A group that has its minimum spends one in so many expansions on placing more."""
 
@@ -48,7 +52,17 @@ def place_dependent(trial: Trial, members: Sequence[Members], needed: int, expan
             best, kept = counts, list(trial.ledger.since(start))
         trial.ledger.rollback(start)
     proven, work = True, 0
-    bound = most_placeable(problem_of(trial, members)) if len(members) > 1 else wanted
+    problem = problem_of(trial, members) if len(members) > 1 else None
+    bound = wanted if problem is None else most_placeable(problem)
+    if problem is not None and sum(best) < needed <= bound:
+        found = find(problem, needed, max(expansions // PACKING_SHARE, 1))
+        work = found.expansions
+        if found.outcome is Outcome.IMPOSSIBLE:
+            bound = needed - 1
+        counts = _in_turn(trial, members, problem, found)
+        if sum(counts) > sum(best):
+            best, kept = counts, list(trial.ledger.since(start))
+        trial.ledger.rollback(start)
     while sum(best) < bound:
         reached = sum(best) >= needed
         if not reached and needed > bound:
@@ -68,6 +82,27 @@ def place_dependent(trial: Trial, members: Sequence[Members], needed: int, expan
         trial.ledger.rollback(start)
     trial.ledger.replay(kept)
     return Together(best, proven, work)
+
+
+def _in_turn(trial: Trial, members: Sequence[Members], problem: Problem, found: Found) -> tuple[int, ...]:
+    """Makes a packing that knows nothing of neighbours, as far as there is an order; then whoever still fits."""
+    left: dict[tuple[int, int], int] = {}
+    used = [0] * len(problem.nodes)
+    for kind, filling in found.fillings:
+        node = int(problem.nodes[kind][used[kind]])
+        used[kind] += 1
+        left.update(((i, node), int(filling[i])) for i in np.flatnonzero(filling).tolist())
+    counts = [0] * len(members)
+    moved = True
+    while moved:
+        moved = False
+        for (i, node), count in list(left.items()):
+            if count and trial.fits(members[i].cls, node):
+                trial.ledger.place(members[i].cls, node)
+                left[i, node] -= 1
+                counts[i] += 1
+                moved = True
+    return _greedy(trial, members, range(len(members)), counts, in_turn=False)
 
 
 def _orders(trial: Trial, members: Sequence[Members]) -> Iterator[tuple[Sequence[int], bool]]:

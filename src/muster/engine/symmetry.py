@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,29 +16,16 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(values: np.ndarray) -> np.ndarray:
-    """uint64, well mixed (splitmix64): sums and xors of such numbers tell sets of them apart."""
-    x = values.astype(np.uint64) + _STEP
+    """uint64 of uint64, well mixed (splitmix64): sums of such numbers tell sets of them apart."""
+    x = values + _STEP
     x = (x ^ (x >> np.uint64(30))) * _MIX[0]
     x = (x ^ (x >> np.uint64(27))) * _MIX[1]
     return x ^ (x >> np.uint64(31))
 
 
-def joined(rows: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-    """uint64[M]: one number for each column of these rows [K, M], in their order."""
-    table = np.asarray(rows).astype(np.uint64)
-    salts = mixed(np.arange(1, len(table) + 1, dtype=np.uint64))[:, None]
-    found: np.ndarray = mixed(mixed(table ^ salts).sum(axis=0, dtype=np.uint64))
-    return found
-
-
-class _Level(NamedTuple):
-    """The counters of one label key."""
-
-    codes: np.ndarray
-    """int[M]: the domain of each node here, -1 without the label."""
-    places: tuple[int, ...]
-    """Which counters these are."""
-    size: int
+def _salts(count: int) -> np.ndarray:
+    """uint64[count, 1], odd: rows multiplied by these can be added, and their order still matters."""
+    return (mixed(np.arange(1, count + 1, dtype=np.uint64)) | np.uint64(1))[:, None]
 
 
 class Symmetry:
@@ -66,45 +52,61 @@ class Symmetry:
             else:
                 codes = trial.cut(counter.codes)
                 static += [codes >= 0, counts[codes]]
-        self._base = joined([column.astype(np.int64) for column in static]) if static else np.zeros(size, np.uint64)
-        self._levels = _levels(trial, moving)
-        self._nested = all(_nest(one.codes, other.codes) for one, other in combinations(self._levels, 2))
-        self.cost = size * (len(rows) + len(moving) + 2 * len(self._levels) ** 2) // CELLS_PER_EXPANSION
+        table = np.array([column.astype(np.uint64) for column in static]).reshape(len(static), size)
+        self._base = (mixed(table) * _salts(len(table))).sum(axis=0, dtype=np.uint64)
+        self._row_salts = _salts(len(rows) + 1)[1:]
+        self._counted(trial, moving)
+        self._nested = all(_nest(one, other) for one, other in combinations(self._codes, 2))
+        self.cost = size * (len(rows) + len(moving) + 2 * len(self._codes) ** 2) // CELLS_PER_EXPANSION
         """What one colouring costs in expansions."""
+
+    def _counted(self, trial: Trial, moving: Sequence[tuple[int, Counter]]) -> None:
+        """Lays out the domains of all keys one after the other; counters of one key count into the same domains."""
+        keys: dict[tuple[bytes, int], int] = {}
+        starts, codes, into = [0], [], []
+        for _, counter in moving:
+            key = counter.codes.tobytes(), len(counter.counts)
+            if key not in keys:
+                keys[key] = starts[-1]
+                here = trial.cut(counter.codes).astype(np.int64)
+                codes.append(np.where(here < 0, key[1] - 1, here) + starts[-1])
+                starts.append(starts[-1] + key[1])
+            into.append(np.arange(key[1]) + keys[key])
+        self._places = [place for place, _ in moving]
+        self._codes = np.array(codes, dtype=np.int64).reshape(len(codes), len(trial))
+        """int64[keys, M]: the domain of each node, the last one of the key without the label."""
+        self._nowhere = np.array(starts[1:], dtype=np.int64) - 1
+        self._size = starts[-1]
+        self._into = np.concatenate(into) if into else np.zeros(0, dtype=np.int64)
+        weights = _salts(len(moving)).ravel()
+        self._weights = np.repeat(weights, [len(some) for some in into]) if into else weights
+        self._key_salts = _salts(len(codes) + 2)
 
     def colours(self, left: Sequence[int]) -> np.ndarray:
         """uint64[M], with so many of each class still to be placed."""
         ledger = self._trial.ledger
         wanted = np.asarray(left, dtype=np.int64) @ self._amounts
-        free = np.clip(ledger.capacity[self._rows] - ledger.used[self._rows], 0, wanted[:, None])
-        colours = joined([self._base, *free.astype(np.uint64)])
+        free = np.clip(ledger.capacity[self._rows] - ledger.used[self._rows], 0, wanted[:, None]).astype(np.uint64)
+        colours = mixed(self._base + (free * self._row_salts).sum(axis=0, dtype=np.uint64))
+        if not len(self._codes):
+            return colours
         every = [counts for _, counts in self._ties.state()]
-        counted = [joined([every[place] for place in level.places]) for level in self._levels]
+        counts = np.concatenate([every[place] for place in self._places]).astype(np.uint64)
+        domains = np.zeros(self._size, dtype=np.uint64)
+        np.add.at(domains, self._into, counts * self._weights)
         if not self._nested:
-            here = [some[level.codes] for some, level in zip(counted, self._levels, strict=True)]
-            return joined([colours, *(level.codes.astype(np.uint64) for level in self._levels), *here])
-        for _ in self._levels:
-            colours = joined([colours, *self._domains(colours, counted)])
+            table = mixed(self._codes.astype(np.uint64)) + domains[self._codes]
+            return mixed(colours + (table * self._key_salts[1:-1]).sum(axis=0, dtype=np.uint64))
+        flat, keys = self._codes.ravel(), len(self._codes)
+        for _ in range(keys):
+            content = np.zeros(self._size, dtype=np.uint64)
+            np.add.at(content, flat, np.concatenate([colours] * keys))
+            content[self._nowhere] = 0
+            content = mixed(content + domains)[self._codes]
+            colours = mixed(
+                colours * self._key_salts[0] + (content * self._key_salts[1:-1]).sum(axis=0, dtype=np.uint64)
+            )
         return colours
-
-    def _domains(self, colours: np.ndarray, counted: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
-        """What the domain of each node looks like: its counts, and the nodes in it."""
-        for some, level in zip(counted, self._levels, strict=True):
-            content = np.zeros(level.size, dtype=np.uint64)
-            np.add.at(content, level.codes, colours)
-            content[-1] = 0
-            yield mixed(content ^ some)[level.codes]
-
-
-def _levels(trial: Trial, moving: Sequence[tuple[int, Counter]]) -> list[_Level]:
-    """Counters of one key together: equal codes over the whole cluster."""
-    found: dict[tuple[bytes, int], list[tuple[int, Counter]]] = {}
-    for place, counter in moving:
-        found.setdefault((counter.codes.tobytes(), len(counter.counts)), []).append((place, counter))
-    return [
-        _Level(trial.cut(some[0][1].codes), tuple(place for place, _ in some), len(some[0][1].counts))
-        for some in found.values()
-    ]
 
 
 def _nest(one: np.ndarray, other: np.ndarray) -> bool:
