@@ -12,7 +12,7 @@ from muster.engine.gang import Placed
 from muster.engine.members import Members
 from muster.engine.shortage import domain_of, freeing
 from muster.engine.trial import Trial
-from muster.model.diagnosis import Remedy
+from muster.model.diagnosis import Reason, Remedy
 from muster.model.records import Policy, QueueEntry
 from muster.model.snapshot import NodeColumns
 
@@ -57,7 +57,12 @@ def _relaxing(trial: Trial, cls: int, missing: int) -> Iterator[Remedy]:
 
 
 def _more_nodes(trial: Trial, left: Sequence[tuple[int, int]], missing: int) -> Iterator[Remedy]:
-    """Empty nodes like the one that takes most of the missing pods, if one kind takes them all."""
+    """Empty nodes like the one that takes most of the missing pods, if one kind takes them all.
+
+    Not where each node is a domain of its own: a new one is not in the domain that the group needs more room in.
+    """
+    if trial.placement is not None and any(key == HOSTNAME for key, _ in trial.placement.path):
+        return
     nobody = np.zeros_like(trial.ledger.used)
     needed = np.zeros(len(trial), dtype=np.int64)
     short: list[int] = []
@@ -81,7 +86,16 @@ def _suits_another(trial: Trial, cls: int, node: int) -> bool:
     """Whether the class could use a node like this one under another name: it may be bound to this very node."""
     nodes = trial.snapshot.nodes
     known = trial.record(node)
+    if any(key in known.labels for key in _shared_domains(trial, cls)):
+        return False
     name = f"{known.name}-like"
     labels = {**known.labels, HOSTNAME: name} if HOSTNAME in known.labels else known.labels
     other = NodeColumns((replace(known, name=name, labels=labels),), nodes.axis)
     return bool(feasible_nodes(other, trial.classes[cls], trial.profile).passes[0])
+
+
+def _shared_domains(trial: Trial, cls: int) -> Iterator[str]:
+    """Keys of anti-affinity that bears on the class, other than the host: a node like another is in its domain."""
+    for row in np.flatnonzero(trial.ledger.amounts[cls]).tolist():
+        if trial.owners[row] is Reason.POD_ANTI_AFFINITY and trial.details[row] != HOSTNAME:
+            yield trial.details[row]
