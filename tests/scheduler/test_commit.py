@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.machine import DELETED, Observed
 from muster.api.object import Object
-from muster.scheduler.commit import TRANSITIONS, Happening, Step
+from muster.scheduler.bindings import TRANSITIONS, Happening, Step
 from muster.scheduler.events import Decided, Pause, Resume
 from muster.testing.builders import gang_manifest, gang_manifests, node_manifest, pod_manifest
 from synchronous import GENERIC, Driver, names

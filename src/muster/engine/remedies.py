@@ -86,12 +86,17 @@ def _suits_another(trial: Trial, cls: int, node: int) -> bool:
     """Whether the class could use a node like this one under another name: it may be bound to this very node."""
     nodes = trial.snapshot.nodes
     known = trial.record(node)
-    if any(key in known.labels for key in _shared_domains(trial, cls)):
+    if any(key in known.labels for key in _shared_domains(trial, cls)) or _lacks_volumes(trial, cls):
         return False
     name = f"{known.name}-like"
     labels = {**known.labels, HOSTNAME: name} if HOSTNAME in known.labels else known.labels
     other = NodeColumns((replace(known, name=name, labels=labels),), nodes.axis)
     return bool(feasible_nodes(other, trial.classes[cls], trial.profile).passes[0])
+
+
+def _lacks_volumes(trial: Trial, cls: int) -> bool:
+    """Whether free volumes or storage of nodes are counted for the class: a new node brings none."""
+    return any(trial.owners[row] is Reason.VOLUME_AFFINITY for row in np.flatnonzero(trial.ledger.amounts[cls]))
 
 
 def _shared_domains(trial: Trial, cls: int) -> Iterator[str]:

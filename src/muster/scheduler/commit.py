@@ -1,13 +1,10 @@
-"""From a decision to bound pods: the re-check of a plan, and every pod's way to its node as a table of transitions."""
+"""From a decision to bound pods: the re-check of a plan, and every pod's way to its node (`bindings`)."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple
 
 from muster.api import writes
 from muster.api.calls import Response
@@ -18,6 +15,7 @@ from muster.engine.profile import Profile
 from muster.model.keys import Key
 from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupNode, Phase, PodRecord, QueueEntry
+from muster.scheduler.bindings import ENDED, SETTLED, TRANSITIONS, Binding, BindTag, Happening, Step
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import backoff
 from muster.scheduler.prebind import PATIENCE, TIMED_OUT, Prebind, VolumeTag
@@ -26,87 +24,6 @@ from muster.scheduler.volumes import Topic, claims_of
 
 GIVE_UP: Instant = MINUTE
 """So long after the first refusal an entry with nothing bound gives its slots back."""
-
-
-class Step(Enum):
-    """Where a decided pod is on its way."""
-
-    ASSUMED = "assumed"
-    CLAIMING = "claiming"
-    BINDING = "binding"
-    RETRYING = "retrying"
-    BOUND = "bound"
-    DONE = "done"
-    DROPPED = "dropped"
-
-
-class Happening(Enum):
-    """What moves it on."""
-
-    PREPARED = "what its claims need was sent, and is waited for"
-    SENT = "the binding was sent"
-    ACCEPTED = "the server accepted it"
-    REFUSED = "the server refused it, and may not another time"
-    GONE = "pod, node or group is gone, or the pod is bound by somebody else"
-    SEEN = "the watch shows the pod bound"
-    EXPIRED = "refused for too long with nothing of the entry bound, or its claims were waited for too long"
-
-
-TRANSITIONS: Mapping[tuple[Step, Happening], Step] = {
-    (Step.ASSUMED, Happening.SENT): Step.BINDING,
-    (Step.ASSUMED, Happening.PREPARED): Step.CLAIMING,
-    (Step.CLAIMING, Happening.SENT): Step.BINDING,
-    (Step.CLAIMING, Happening.REFUSED): Step.RETRYING,
-    (Step.CLAIMING, Happening.GONE): Step.DROPPED,
-    (Step.CLAIMING, Happening.SEEN): Step.DONE,
-    (Step.CLAIMING, Happening.EXPIRED): Step.DROPPED,
-    (Step.RETRYING, Happening.PREPARED): Step.CLAIMING,
-    (Step.BINDING, Happening.ACCEPTED): Step.BOUND,
-    (Step.BINDING, Happening.REFUSED): Step.RETRYING,
-    (Step.BINDING, Happening.GONE): Step.DROPPED,
-    (Step.BINDING, Happening.SEEN): Step.DONE,
-    (Step.RETRYING, Happening.SENT): Step.BINDING,
-    (Step.RETRYING, Happening.GONE): Step.DROPPED,
-    (Step.RETRYING, Happening.SEEN): Step.DONE,
-    (Step.RETRYING, Happening.EXPIRED): Step.DROPPED,
-    (Step.BOUND, Happening.GONE): Step.DROPPED,
-    (Step.BOUND, Happening.SEEN): Step.DONE,
-}
-"""The slot is held in every state but DONE (the pod holds it itself then) and DROPPED."""
-
-_ENDED = frozenset({Step.DONE, Step.DROPPED})
-_SETTLED = _ENDED | {Step.BOUND}
-
-
-class BindTag(NamedTuple):
-    """Tag of a binding."""
-
-    uid: str
-    attempt: int
-
-
-@dataclass(slots=True)
-class Binding:
-    """One pod on its way to its node."""
-
-    record: PodRecord
-    node: str
-    entry: EntryKey
-    quiet: bool
-    """No event of its own when it is bound: the group has one, or it was written already."""
-    step: Step = Step.ASSUMED
-    attempts: int = 0
-    retry_at: Instant = 0
-    refused_at: Instant | None = None
-    """When it was refused for the first time."""
-    message: str = ""
-    """What the server said last."""
-    expires_at: Instant = 0
-    """When it stops waiting for its claims."""
-    unanswered: int = 0
-    """Writes for its claims that are under way."""
-    checked_at: int = -1
-    """Generation of the node when the pod was last found to fit there."""
 
 
 class Commit:
@@ -265,13 +182,13 @@ class Commit:
                 self._claiming_by[key].discard(binding.record.uid)
                 if not self._claiming_by[key]:
                     del self._claiming_by[key]
-        if binding.step in _SETTLED:
+        if binding.step in SETTLED:
             self._no_longer_refused(binding)
-        if binding.step in _ENDED:
+        if binding.step in ENDED:
             del self.bindings[binding.record.uid]
         if binding.step is Step.DROPPED:
             self.cache.forget(self.cache.pods.get(binding.record.key) or binding.record)
-        if binding.step in _ENDED and binding.record.volumes is not None:
+        if binding.step in ENDED and binding.record.volumes is not None:
             self._release(binding.record)
         return binding.step
 

@@ -15,9 +15,10 @@ from muster.model.neighbours import Holding, Selection
 from muster.model.plan import Nominate, Plan
 from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
+from muster.scheduler.bindings import Binding, BindTag, Step
 from muster.scheduler.broken import only_deficit
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
-from muster.scheduler.commit import Binding, BindTag, Commit, Step
+from muster.scheduler.commit import Commit
 from muster.scheduler.effects import Decide, SchedulerEffect
 from muster.scheduler.entries import LONGEST_BACKOFF, Entry, News
 from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
@@ -83,8 +84,7 @@ class Scheduler:
         self._timers: dict[str, Instant | None] = {}
         self._ticket = 0
         self._deciding: list[tuple[Entry, QueueEntry]] | None = None
-        self._moved_meanwhile: set[Selection | Holding] = set()
-        self._topics_meanwhile: set[Topic] = set()
+        self._moved_meanwhile, self._topics_meanwhile = set[Selection | Holding](), set[Topic]()
         self._meanwhile: dict[str, Touch] = {}
         """Nodes that got better while a decision was under way."""
 
