@@ -13,13 +13,15 @@ from muster.engine.dive import find
 from muster.engine.goals import Goal
 from muster.engine.mingle import Item, mingle
 from muster.engine.problem import Problem, distinct_rows
-from muster.engine.search import Outcome
+from muster.engine.search import Found, Outcome
 from muster.engine.spots import Spot, place_some, replay
 from muster.engine.trial import Trial
 from muster.model.topology import Placement
 
 QUICK = 16
 """What the members of one leaf may cost while leaves are placed one after the other."""
+BLIND_SHARE = 4
+"""One in so many expansions goes to packing members as if they did not look at each other."""
 LOOK = 64
 """What it may cost to see that a lot has no room."""
 
@@ -115,6 +117,9 @@ class Packing:
 
     def _mingled(self, asking: Sequence[Wanted], limit: int) -> list[Spot] | None:
         """Members of all leaves in any order, since they open or close nodes to each other."""
+        blind = self._blindly(asking, limit // BLIND_SHARE)
+        if blind is not None:
+            return blind or None
         shares, needs = _shares(asking)
         items = [share.item for share in shares]
         found = mingle(self._trial, items, needs, limit)
@@ -137,6 +142,37 @@ class Packing:
             )
             spots.append(Spot(one.goal, tuple(nodes.total() for nodes in mine), cells))
         return spots
+
+    def _blindly(self, asking: Sequence[Wanted], limit: int) -> list[Spot] | None:
+        """A packing that knows nothing of neighbours, if there is an order for it.
+
+        Empty: there is not enough room even so. None: nothing is said, and nothing is placed.
+        """
+        items = [(one, i, n) for one in asking for i, n in enumerate(_least(one)) if n]
+        if not items:
+            return None
+        problem = self._problem([(one, i) for one, i, _ in items], np.array([n for _, _, n in items], dtype=np.int64))
+        if problem is None:
+            return []
+        found = find(problem, int(problem.counts.sum()), max(limit, 1))
+        self.spent += found.expansions
+        if found.outcome is not Outcome.FOUND or any(sum(_least(one)) < one.goal.need for one in asking if one.loose):
+            return [] if found.outcome is Outcome.IMPOSSIBLE else None
+        where = _where(problem, found)
+        start, left = self._trial.ledger.checkpoint(), [(i, *spot) for i, spots in enumerate(where) for spot in spots]
+        while left:
+            closed: list[tuple[int, int, int]] = []
+            for i, node, count in left:
+                one, c, _ = items[i]
+                while count and self._trial.fits(one.goal.members[c].cls, node):
+                    self._trial.ledger.place(one.goal.members[c].cls, node)
+                    count -= 1
+                closed += [(i, node, count)] if count else []
+            if sum(count for *_, count in closed) == sum(count for *_, count in left):
+                self._trial.ledger.rollback(start)
+                return None
+            left = closed
+        return _spots([(one, i) for one, i, _ in items], where)
 
     def _one_by_one(self, asking: Sequence[Wanted], by_size: bool) -> list[Spot] | None:
         """The narrowest placement first, or the largest pods."""
@@ -164,7 +200,7 @@ class Packing:
     def _exactly(self, asking: Sequence[Wanted], limit: int) -> list[Spot] | None:
         """As one group of unlike pods, each of which may go to the nodes of its own placement only."""
         items = [(one, i) for one in asking for i, n in enumerate(one.counts or ()) if n]
-        problem = self._problem(items)
+        problem = self._problem(items, np.array([(one.counts or ())[i] for one, i in items], dtype=np.int64))
         if problem is None:
             return None
         found = find(problem, int(problem.counts.sum()), limit)
@@ -172,27 +208,13 @@ class Packing:
         if found.outcome is not Outcome.FOUND:
             self.proven = found.outcome is Outcome.IMPOSSIBLE
             return None
-        where: list[list[tuple[int, int, int]]] = [[] for _ in items]
-        used = [0] * len(problem.nodes)
-        for kind, filling in found.fillings:
-            node = int(problem.nodes[kind][used[kind]])
-            used[kind] += 1
-            for item in np.flatnonzero(filling).tolist():
-                one, i = items[item]
-                where[item].append((one.goal.members[i].cls, node, int(filling[item])))
-        spots = []
-        for (one, i), given in zip(items, where, strict=True):
-            counts = [0] * len(one.counts or ())
-            counts[i] = sum(count for _, _, count in given)
-            spots.append(Spot(one.goal, tuple(counts), tuple(given)))
-            for cls, node, count in given:
-                self._trial.ledger.place(cls, node, count)
+        spots = _spots(items, _where(problem, found))
+        replay(self._trial, spots)
         return spots
 
-    def _problem(self, items: Sequence[tuple[Wanted, int]]) -> Problem | None:
-        """None: some of them have no room at all."""
+    def _problem(self, items: Sequence[tuple[Wanted, int]], sizes: np.ndarray) -> Problem | None:
+        """So many of each class of a leaf. None: some of them have no room at all."""
         trial = self._trial
-        sizes = np.array([(one.counts or ())[i] for one, i in items], dtype=np.int64)
         classes = [one.goal.members[i].cls for one, i in items]
         slots = np.stack([trial.state(cls).slots for cls in classes], axis=1)
         for at, (one, _) in enumerate(items):
@@ -251,6 +273,37 @@ def _shares(asking: Sequence[Wanted]) -> tuple[list[_Shared], list[int]]:
             if not free:
                 merged[some.cls, one.placement] = shares[-1]
     return shares, needs
+
+
+def _where(problem: Problem, found: Found) -> list[list[tuple[int, int]]]:
+    """(node, how many) for each class of a problem."""
+    where: list[list[tuple[int, int]]] = [[] for _ in problem.counts]
+    used = [0] * len(problem.nodes)
+    for kind, filling in found.fillings:
+        node = int(problem.nodes[kind][used[kind]])
+        used[kind] += 1
+        for i in np.flatnonzero(filling).tolist():
+            where[i].append((node, int(filling[i])))
+    return where
+
+
+def _spots(items: Sequence[tuple[Wanted, int]], where: Sequence[Sequence[tuple[int, int]]]) -> list[Spot]:
+    """One for each class of a leaf."""
+    spots = []
+    for (one, i), given in zip(items, where, strict=True):
+        counts = [0] * len(one.goal.members)
+        counts[i] = sum(count for _, count in given)
+        cls = one.goal.members[i].cls
+        spots.append(Spot(one.goal, tuple(counts), tuple((cls, node, count) for node, count in given)))
+    return spots
+
+
+def _least(one: Wanted) -> Sequence[int]:
+    """How many of each class there are in every way to the minimum."""
+    if not one.loose:
+        return one.counts or ()
+    beyond = sum(len(some) for some in one.goal.members) - one.goal.need
+    return [max(len(some) - beyond, 0) for some in one.goal.members]
 
 
 def _name(asking: Sequence[Wanted]) -> object:
