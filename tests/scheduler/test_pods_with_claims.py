@@ -75,9 +75,12 @@ def waiting():
 def test_a_volume_is_made_for_the_node_that_was_chosen_and_the_pod_bound_once_it_is_there():
     driver = waiting()
     assert (driver.bound(), selected(driver, "c")) == (set(), "n1")
+    told = wording.verdict(driver.scheduler.diagnoses[driver.pod("p")])
+    assert told == 'Pod default/p waits: persistentvolumeclaim "c" is not bound yet, for node n1.'
     made(driver, "c", "made", "n1")
     assert driver.nodes_of("p") == ["n1"]
     assert not driver.scheduler.cache.stock.chosen
+    assert not driver.scheduler.diagnoses
 
 
 def test_a_free_volume_is_reserved_and_the_smallest_that_does_is_taken():

@@ -101,6 +101,8 @@ class Reason(IntEnum):
     CYCLE = 81
     # The hierarchy breaks a rule of v1.38 (statement 55); `detail` says which.
     INVALID_HIERARCHY = 83
+    # Placed, and a claim is not bound yet; `detail` is claim and node, as "data/n1".
+    CLAIMS_AWAITED = 84
     # More levels of groups than a hierarchy may have; `detail` is how many it may.
     TOO_DEEP = 82
 
@@ -147,6 +149,7 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.UNSUPPORTED: _MEMBERS,
     Reason.BINDING_REFUSED: frozenset(),
     Reason.DECISION_FAILED: frozenset(),
+    Reason.CLAIMS_AWAITED: frozenset(),
     Reason.GROUP_DELETED: frozenset({Cure.GROUP_CHANGED}),
     Reason.NO_DOMAINS: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.GROUP_CHANGED}),
     Reason.DOMAIN_SPLIT: _MEMBERS | {Cure.NODE_RELABELLED},

@@ -210,6 +210,9 @@ def hold_message(diagnosis: Diagnosis, rejection: Rejection) -> str:
             return f'PodGroup "{rejection.detail}" does not exist'
         case Reason.GROUP_DELETED:
             return f'PodGroup "{rejection.detail}" is being deleted'
+        case Reason.CLAIMS_AWAITED:
+            claim, _, node = rejection.detail.partition("/")
+            return f'persistentvolumeclaim "{claim}" is not bound yet, for node {node}'
         case Reason.PARENT_MISSING:
             return f'parent composite pod group "{rejection.detail}" does not exist'
         case _:

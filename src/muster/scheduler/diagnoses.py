@@ -28,19 +28,33 @@ class Diagnoses(Mapping[EntryKey, Diagnosis]):
         if entry is not None and entry.diagnosis is not None and entry.state in _TOLD:
             return entry.diagnosis
         refused = self._commit.refused().get(key)
-        if entry is not None or not refused:
+        if entry is not None or not (refused or key in self._claiming()):
             raise KeyError(key)
-        first = refused[0]
         revision = self._queue.cache.rooms.revision
+        if not refused:
+            return self._awaiting(key, revision)
+        first = refused[0]
         return binding_refused(key, first.record.uid, revision, first.message, len(refused))
 
     def __iter__(self) -> Iterator[EntryKey]:
         for key, entry in self._queue.entries.items():
             if entry.state is State.HELD or (entry.state in _TOLD and entry.diagnosis is not None):
                 yield key
-        for key in self._commit.refused():
+        for key in {**self._commit.refused(), **self._claiming()}:
             if key not in self._queue.entries:
                 yield key
+
+    def _claiming(self) -> Mapping[EntryKey, None]:
+        return {binding.entry: None for binding in self._commit.claiming.values()}
+
+    def _awaiting(self, key: EntryKey, revision: int) -> Diagnosis:
+        """Placed, and waiting for volumes."""
+        awaited = [binding for binding in self._commit.claiming.values() if binding.entry == key]
+        first = min(awaited, key=lambda binding: binding.record.key)
+        claims = sorted(self._commit.prebind.unbound(first.record))
+        rejection = Rejection(Reason.CLAIMS_AWAITED, 0, f"{claims[0].name if claims else ''}/{first.node}")
+        uid = first.record.uid
+        return Diagnosis(key, uid, Verdict.WAITING, revision, pending=len(awaited), rejections=(rejection,))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

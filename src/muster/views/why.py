@@ -115,6 +115,8 @@ def _reason(diagnosis: Diagnosis, rejection: Rejection, inquiry: Inquiry) -> Row
 def _sentence(diagnosis: Diagnosis, rejection: Rejection) -> str:
     if rejection.reason is Reason.NO_NODES:
         return wording.NO_NODES
+    if rejection.reason is Reason.CLAIM:
+        return wording.node_reason(rejection)
     if rejection.reason < Reason.GATED:
         return f"{rejection.nodes} {wording.node_reason(rejection)}"
     return wording.group_message(diagnosis)
