@@ -168,54 +168,35 @@ class Ingest:
         return self._strings.setdefault(text, text)
 
     def _group(self, raw: Raw) -> GroupRecord:
-        meta, spec = raw["metadata"], raw["spec"]
-        policy = spec.get("schedulingPolicy") or _NOTHING
-        gang = policy.get("gang")
-        if gang is None and "basic" not in policy:
-            raise ValueError("spec.schedulingPolicy has neither basic nor gang")
-        mode = spec.get("disruptionMode") or _NOTHING
-        return GroupRecord(
-            key=Key(self._shared(meta["namespace"]), self._shared(meta["name"])),
-            uid=meta["uid"],
-            generation=meta.get("generation") or 0,
-            policy=Policy.BASIC if gang is None else Policy.GANG,
-            min_count=1 if gang is None else _integer(gang["minCount"], "spec.schedulingPolicy.gang.minCount"),
-            priority=_integer(spec.get("priority") or 0, "spec.priority"),
-            created=_instant(meta.get("creationTimestamp")),
-            topology_key=self._topology_key(spec),
-            disruption_all=mode.get("all") is not None,
-            parent=spec.get("parentCompositePodGroupName") or None,
-            preemption_policy=spec.get("preemptionPolicy") or None,
-            terminating="deletionTimestamp" in meta,
-            scheduled=_is_true(raw, INITIALLY_SCHEDULED),
-            workload=self._shared((spec.get("workloadRef") or _NOTHING).get("workloadName") or ""),
-        )
+        return GroupRecord(**self._common(raw, "minCount", INITIALLY_SCHEDULED))
 
     def _composite(self, raw: Raw) -> CompositeRecord:
+        return CompositeRecord(**self._common(raw, "minGroupCount", COMPOSITE_INITIALLY_SCHEDULED))
+
+    def _common(self, raw: Raw, minimum: str, scheduled: str) -> dict[str, Any]:
+        """The fields of a group of either kind; `minimum` and `scheduled` are the names of its own."""
         meta, spec = raw["metadata"], raw["spec"]
         policy = spec.get("schedulingPolicy") or _NOTHING
         gang = policy.get("gang")
         if gang is None and "basic" not in policy:
             raise ValueError("spec.schedulingPolicy has neither basic nor gang")
         mode = spec.get("disruptionMode") or _NOTHING
-        return CompositeRecord(
-            key=Key(self._shared(meta["namespace"]), self._shared(meta["name"])),
-            uid=meta["uid"],
-            generation=meta.get("generation") or 0,
-            policy=Policy.BASIC if gang is None else Policy.GANG,
-            min_count=1
-            if gang is None
-            else _integer(gang["minGroupCount"], "spec.schedulingPolicy.gang.minGroupCount"),
-            priority=_integer(spec.get("priority") or 0, "spec.priority"),
-            created=_instant(meta.get("creationTimestamp")),
-            topology_key=self._topology_key(spec),
-            disruption_all=mode.get("all") is not None,
-            parent=spec.get("parentCompositePodGroupName") or None,
-            preemption_policy=spec.get("preemptionPolicy") or None,
-            terminating="deletionTimestamp" in meta,
-            scheduled=_is_true(raw, COMPOSITE_INITIALLY_SCHEDULED),
-            workload=self._shared((spec.get("workloadRef") or _NOTHING).get("workloadName") or ""),
-        )
+        return {
+            "key": Key(self._shared(meta["namespace"]), self._shared(meta["name"])),
+            "uid": meta["uid"],
+            "generation": meta.get("generation") or 0,
+            "policy": Policy.BASIC if gang is None else Policy.GANG,
+            "min_count": 1 if gang is None else _integer(gang[minimum], f"spec.schedulingPolicy.gang.{minimum}"),
+            "priority": _integer(spec.get("priority") or 0, "spec.priority"),
+            "created": _instant(meta.get("creationTimestamp")),
+            "topology_key": self._topology_key(spec),
+            "disruption_all": mode.get("all") is not None,
+            "parent": spec.get("parentCompositePodGroupName") or None,
+            "preemption_policy": spec.get("preemptionPolicy") or None,
+            "terminating": "deletionTimestamp" in meta,
+            "scheduled": _is_true(raw, scheduled),
+            "workload": self._shared((spec.get("workloadRef") or _NOTHING).get("workloadName") or ""),
+        }
 
     def _topology_key(self, spec: Raw) -> str | None:
         constraints = (spec.get("schedulingConstraints") or _NOTHING).get("topology") if self._topology else None
