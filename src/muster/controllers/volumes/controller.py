@@ -36,7 +36,17 @@ from muster.controllers.volumes.known import (
     Known,
     is_bound,
 )
-from muster.controllers.volumes.matching import Key, belongs, best, claim_of, class_of, misfit, owner_of, volume_of
+from muster.controllers.volumes.matching import (
+    Key,
+    belongs,
+    best,
+    claim_of,
+    class_of,
+    is_free,
+    misfit,
+    owner_of,
+    volume_of,
+)
 from muster.controllers.writing import AGAIN, Pending, event
 
 CLAIM, VOLUME, GONE = "claim", "volume", "gone"
@@ -57,6 +67,9 @@ class Volumes:
         self._pending = Pending()
         self._said: dict[str, tuple[str, str]] = {}
         self._ended: set[str] = set()
+        self._contested: set[str] = set()
+        self._reserving: dict[Key, str] = {}
+        self._reserver: dict[str, Key] = {}
 
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
         match event:
@@ -74,10 +87,8 @@ class Volumes:
                 return self._claim_ended(name, uid, now)
             case Written((str(), _) as tag, response):
                 return self._look(tag, now) if self._pending.written(tag, response) else ()
-            case Refused((str(), _) as tag, response):
-                newer = response.status == 409 and self._pending.outdated(tag)
-                self._pending.forget(tag)
-                return self._look(tag, now) if newer else [WakeAt(now + AGAIN, tag)]
+            case Refused((str(what), key), response):
+                return self._refused((what, key), response.status, now)
             case Woken((str(), _) as tag):
                 return self._look(tag, now)
         return ()
@@ -89,6 +100,8 @@ class Volumes:
             self._forget(resource, obj)
         if resource in (CLAIMS, VOLUMES):
             self._pending.listed()
+            self._reserving.clear()
+            self._reserver.clear()
         return self._look_at_all(now)
 
     def _look_at_all(self, now: Instant) -> list[Effect]:
@@ -100,7 +113,7 @@ class Volumes:
         return effects
 
     def _observed(self, resource: str, obj: Object, *, gone: bool, now: Instant) -> list[Effect]:
-        before = self._known.get(VOLUMES, obj.name) if resource == VOLUMES else None
+        before = self._known.get(resource, obj.name) if resource in (VOLUMES, NODES) else None
         if gone:
             self._known.remove(resource, obj)
             self._forget(resource, obj)
@@ -114,6 +127,8 @@ class Volumes:
             return self._claim_changed((obj.namespace, obj.name), obj, now)
         if resource == VOLUMES:
             return self._volume_changed(obj, before, now)
+        if resource == NODES and before is not None and not gone:
+            return []
         return self._look_at_waiting(resource, obj, now)
 
     def _forget(self, resource: str, obj: Object) -> None:
@@ -124,29 +139,44 @@ class Volumes:
         elif resource == VOLUMES:
             reference = volume_of(obj).spec.claim_ref
             self._ended.discard(reference.uid if reference is not None else "")
+            self._contested.discard(obj.name)
             self._pending.forget(_tag(resource, obj))
 
     def _claim_changed(self, key: Key, obj: Object, now: Instant) -> list[Effect]:
         effects = self._look_at_claim(key, now)
         for name in dict.fromkeys((*self._known.reserved_for(key), claim_of(obj).spec.volume_name)):
             effects += self._look_at_volume(name, now)
-        if not any(volume_of(volume).spec.claim_ref for volume in self._reserved(key)):
+        if not any(volume_of(volume).spec.claim_ref for volume in self._volumes_for(key)):
             self._ended.discard(obj.uid)  # nobody will ask
         return effects
 
-    def _reserved(self, key: Key) -> list[Object]:
+    def _volumes_for(self, key: Key) -> list[Object]:
         found = (self._known.get(VOLUMES, name) for name in self._known.reserved_for(key))
         return [volume for volume in found if volume is not None]
 
     def _volume_changed(self, obj: Object, before: Object | None, now: Instant) -> list[Effect]:
-        """The volume, claims it has to do with, and if anyone could have it, all claims without one."""
+        """The volume, claims it has to do with, and if anyone can have it now, claims without one."""
         effects = self._look_at_volume(obj.name, now)
-        owner = owner_of(obj)
-        keys = dict.fromkeys((*self._known.asking_for(obj.name), *([owner] if owner else ())))
-        if owner is None or (before is not None and owner_of(before) != owner):
-            keys |= dict.fromkeys(self._known.unbound())
-        for key in keys:
-            effects += self._look_at_claim(key, now)
+        owners: list[Key | None] = [owner_of(volume) for volume in (before, obj) if volume is not None]
+        if (VOLUME, obj.name) not in self._pending:
+            owners.append(self._reserved(obj.name))
+        for key in dict.fromkeys((*self._known.asking_for(obj.name), *owners)):
+            effects += self._look_at_claim(key, now) if key is not None else []
+        if is_free(obj) and (before is None or not is_free(before) or obj.name in self._contested):
+            effects += self._offer(obj, now)
+        return effects
+
+    def _offer(self, volume: Object, now: Instant) -> list[Effect]:
+        """Looks at the claims without a volume that could have this one, until it is taken."""
+        effects: list[Effect] = []
+        self._contested.discard(volume.name)
+        for key in self._known.unbound():
+            if (VOLUME, volume.name) in self._pending:
+                self._contested.add(volume.name)  # offered once more if nothing comes of this write
+                break
+            claim = self._known.claim(key)
+            if claim is not None and misfit(volume, claim) is None:
+                effects += self._look_at_claim(key, now)
         return effects
 
     def _look_at_waiting(self, resource: str, obj: Object, now: Instant) -> list[Effect]:
@@ -157,6 +187,25 @@ class Volumes:
             if claim is not None and (resource != NODES or _annotation(claim, SELECTED_NODE) == obj.name):
                 effects += self._look_at_claim(key, now)
         return effects
+
+    def _refused(self, tag: tuple[str, Any], status: int, now: Instant) -> list[Effect]:
+        """Tried again: if someone else was faster, with what the watch shows or has shown; else after a while."""
+        newer = status == 409 and self._pending.outdated(tag)
+        self._pending.forget(tag)
+        claim = self._reserved(tag[1]) if tag[0] == VOLUME else None
+        tags = [tag, *([(CLAIM, claim)] if claim is not None else [])]
+        if newer:
+            return [effect for each in tags for effect in self._look(each, now)]
+        if tag[0] == VOLUME:
+            self._contested.add(tag[1])
+        return [WakeAt(now + AGAIN, each) for each in tags]
+
+    def _reserved(self, volume: str) -> Key | None:
+        """The claim that the volume was being reserved for; from now on it may look for another."""
+        claim = self._reserver.pop(volume, None)
+        if claim is not None:
+            self._reserving.pop(claim, None)
+        return claim
 
     def _look(self, tag: Any, now: Instant) -> list[Effect]:
         """The object of an answer or a timer; of a volume that was to be made and is not there, its claim."""
@@ -185,6 +234,8 @@ class Volumes:
 
     def _find(self, key: Key, claim: Object, now: Instant) -> list[Effect]:
         """A volume for a claim that names none: one that is there, or one that is made."""
+        if key in self._reserving and (VOLUME, self._reserving[key]) in self._pending:
+            return []
         if claim_of(claim).spec.storage_class_name is None and not class_of(claim):
             default = self._known.default_class()
             if default is not None:
@@ -193,8 +244,9 @@ class Volumes:
         chosen = _annotation(claim, SELECTED_NODE)
         late = storage_class is not None and _is_late(storage_class) and not chosen
         node = self._known.get(NODES, chosen) if chosen else None
-        free = (volume for volume in self._known.candidates(key) if (VOLUME, volume.name) not in self._pending)
-        volume = best(free, claim, node, reserved_only=late or bool(chosen and node is None))
+        any_free = not late and (node is not None or not chosen)
+        there = self._known.candidates(key, class_of(claim) if any_free else None)
+        volume = best((each for each in there if (VOLUME, each.name) not in self._pending), claim, node)
         if volume is not None:
             return self._bind(volume, claim, now)
         coming = (provisioning.volume_name(claim), *self._known.reserved_for(key))
@@ -242,6 +294,8 @@ class Volumes:
             body: dict[str, Any] = {"spec": {"claimRef": provisioning.reference(claim)}}
             if reference is None:
                 body["metadata"] = {"annotations": {BOUND_BY_CONTROLLER: "yes"}}
+            key = (claim.namespace, claim.name)
+            self._reserving[key], self._reserver[volume.name] = volume.name, key
             return self._patch_volume(volume, body)
         if spec.volume_name != volume.name or not is_bound(claim):
             notes = {BIND_COMPLETED: "yes"} | ({} if spec.volume_name else {BOUND_BY_CONTROLLER: "yes"})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from muster.api import storage
 from muster.api.object import Object
 from muster.controllers.membership import Membership
-from muster.controllers.volumes.matching import Key, claim_of, owner_of
+from muster.controllers.volumes.matching import Key, claim_of, class_of, is_free, owner_of, preference
 
 CLAIMS, VOLUMES, CLASSES, NODES = "persistentvolumeclaims", "persistentvolumes", "storageclasses", "nodes"
 DRIVERS, CSI_NODES, CAPACITIES = "csidrivers", "csinodes", "csistoragecapacities"
@@ -23,7 +24,7 @@ class Known:
         self._by_owner: Membership[Key, str] = Membership()
         self._by_volume: Membership[str, Key] = Membership()
         self._unbound: dict[Key, None] = {}
-        self._free: dict[str, None] = {}
+        self._free: dict[str, list[tuple[int, int, str]]] = {}
         self._listed: set[str] = set()
 
     @property
@@ -52,8 +53,8 @@ class Known:
             owner = owner_of(obj)
             if owner is not None:
                 self._by_owner.add(owner, obj.name)
-            else:
-                self._free[obj.name] = None
+            elif is_free(obj):
+                insort(self._free.setdefault(class_of(obj), []), preference(obj))
         elif resource == CLAIMS:
             name = claim_of(obj).spec.volume_name
             if name:
@@ -72,7 +73,9 @@ class Known:
             owner = owner_of(obj)
             if owner is not None:
                 self._by_owner.discard(owner, obj.name)
-            self._free.pop(obj.name, None)
+            elif is_free(obj):
+                free = self._free[class_of(obj)]
+                del free[bisect_left(free, preference(obj))]
         elif resource == CLAIMS:
             self._by_volume.discard(claim_of(obj).spec.volume_name, key)
             self._unbound.pop(key, None)
@@ -105,9 +108,12 @@ class Known:
         raws: Iterator[Mapping[str, Any]] = (obj.raw for obj in self.of(CLASSES))
         return storage.default_class(raws)
 
-    def candidates(self, claim: Key) -> Iterable[Object]:
-        """Volumes that may serve an unbound claim: those reserved for it, then those for nobody."""
-        return [self._all[VOLUMES]["", name] for name in (*self.reserved_for(claim), *self._free)]
+    def candidates(self, claim: Key, storage_class: str | None) -> Iterator[Object]:
+        """Volumes that may serve an unbound claim: those reserved for it, then free ones of a class, best first."""
+        volumes = self._all[VOLUMES]
+        yield from [volumes["", name] for name in self.reserved_for(claim)]
+        for _, _, name in self._free.get(storage_class, ()) if storage_class is not None else ():
+            yield volumes["", name]
 
 
 def is_bound(claim: Object) -> bool:

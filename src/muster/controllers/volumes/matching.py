@@ -49,35 +49,35 @@ def belongs(volume: Object, claim: Object) -> bool:
     return reference.uid in ("", claim.uid)
 
 
-def best(volumes: Iterable[Object], claim: Object, node: Object | None, *, reserved_only: bool) -> Object | None:
-    """The volume to bind: one that is reserved for the claim, else the smallest that is free and fits.
-
-    Of volumes with more access modes than asked for, those with the fewest come first. With a `node`, it must be
-    reachable from there.
-    """
-    fitting: list[tuple[int, int, str, Object]] = []
+def best(volumes: Iterable[Object], claim: Object, node: Object | None) -> Object | None:
+    """The first of the volumes, which come in order of preference, that fits the claim. With a `node`, a free one must
+    be reachable from there."""
     for volume in volumes:
-        mine = belongs(volume, claim)
-        if not (mine or _free(volume)) or misfit(volume, claim) is not None:
-            continue
-        if mine:
+        if misfit(volume, claim) is None and (belongs(volume, claim) or suits(volume, claim, node)):
             return volume
-        if reserved_only or not _selected(volume, claim) or (node is not None and not reaches(volume, node)):
-            continue
-        spec = volume_of(volume).spec
-        fitting.append((len(spec.access_modes), size_of(spec.capacity), volume.name, volume))
-    return min(fitting, key=lambda entry: entry[:3])[3] if fitting else None
+    return None
+
+
+def suits(volume: Object, claim: Object, node: Object | None) -> bool:
+    """Whether a free volume is one of those that the claim selects, and is where it is needed."""
+    return is_free(volume) and _selected(volume, claim) and (node is None or reaches(volume, node))
+
+
+def preference(volume: Object) -> tuple[int, int, str]:
+    """Volumes with the fewest access modes go first, then small ones."""
+    spec = volume_of(volume).spec
+    return len(spec.access_modes), size_of(spec.capacity), volume.name
 
 
 def misfit(volume: Object, claim: Object) -> str | None:
     """Why the volume can't serve the claim at all; None if it can."""
     spec, wanted = volume_of(volume).spec, claim_of(claim).spec
+    if class_of(volume) != class_of(claim):
+        return "storageClassName does not match"
     if deleted(volume):
         return "it is being deleted"
     if size_of(spec.capacity) < size_of(wanted.resources.requests):
         return "requested PV is too small"
-    if class_of(volume) != class_of(claim):
-        return "storageClassName does not match"
     if (spec.volume_mode or "Filesystem") != (wanted.volume_mode or "Filesystem"):
         return "incompatible volumeMode"
     if (spec.volume_attributes_class_name or "") != (wanted.volume_attributes_class_name or ""):
@@ -85,7 +85,8 @@ def misfit(volume: Object, claim: Object) -> str | None:
     return None if set(wanted.access_modes) <= set(spec.access_modes) else "incompatible accessMode"
 
 
-def _free(volume: Object) -> bool:
+def is_free(volume: Object) -> bool:
+    """Whether anyone may have it."""
     return owner_of(volume) is None and volume_of(volume).status.phase == "Available"
 
 
