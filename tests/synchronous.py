@@ -112,7 +112,7 @@ class Driver:
 
     def relist(self) -> None:
         for resource in self.scheduler.resources:
-            self._todo.append(Listed(resource, [Object(raw) for raw in self.objects[resource].values()]))
+            self._todo.append(Listed(resource, [Object(raw) for raw in self.objects.get(resource, {}).values()]))
         self.run()
 
     # -- time

@@ -42,7 +42,7 @@ def test_the_built_in_profile_can_be_written_as_a_file(tmp_path: Path) -> None:
     ("text", "wanted"),
     [
         ("[]", "p.yaml: must be a mapping with the field plugins"),
-        ("plugin: []", "p.yaml: plugin: unknown field; a profile has plugins and placementScore"),
+        ("plugin: []", "p.yaml: plugin: unknown field; a profile has plugins, placementScore and topologySpread"),
         ("plugins: []", "p.yaml: plugins: must be a list"),
         ("plugins: pack", "p.yaml: plugins: must be a list"),
         ("plugins: [pack]", "p.yaml: plugins[0].name: missing"),

@@ -13,6 +13,7 @@ from muster.api.object import Object
 from muster.model.diagnosis import Verdict
 from muster.plugins import default_profile
 from muster.scheduler.events import Pause, Resume
+from muster.scheduler.families import FAMILIES
 from muster.scheduler.machine import Scheduler
 from muster.scheduler.stocktaking import STORAGE
 from muster.testing.builders import gang_manifest, gang_manifests, node_manifest, pod_manifest
@@ -23,16 +24,16 @@ TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling")
 
 def test_the_scheduler_is_a_machine_and_watches_groups_only_with_the_gate():
     assert isinstance(Scheduler(default_profile()), Machine)
-    assert Scheduler(default_profile()).resources == ("nodes", "namespaces", *STORAGE, "pods")
+    assert Scheduler(default_profile()).resources == ("nodes", "namespaces", *FAMILIES, *STORAGE, "pods")
     gated = Scheduler(default_profile(), gates=GENERIC).resources
-    assert gated == ("nodes", "namespaces", "podgroups", *STORAGE, "pods")
+    assert gated == ("nodes", "namespaces", *FAMILIES, "podgroups", *STORAGE, "pods")
 
 
 def test_nothing_is_decided_before_everything_was_listed():
     scheduler = Scheduler(default_profile(), gates=GENERIC)
     driver = Driver()
     pod = Object(driver.stored(pod_manifest("p")))
-    empty = [Listed(resource, []) for resource in ("nodes", "namespaces", *STORAGE)]
+    empty = [Listed(resource, []) for resource in ("nodes", "namespaces", *FAMILIES, *STORAGE)]
     listed = (*empty, Listed("pods", [pod]))
     effects = [effect for event in listed for effect in scheduler.handle(event, START)]
     assert [type(effect).__name__ for effect in effects] == []
@@ -412,7 +413,7 @@ def test_a_restarted_scheduler_knows_what_the_old_one_knew(chance: random.Random
     driver.options = {}
     fresh = Scheduler(default_profile(), gates=GENERIC)
     for resource in fresh.resources:
-        fresh.handle(Listed(resource, [Object(raw) for raw in driver.objects[resource].values()]), driver.now)
+        fresh.handle(Listed(resource, [Object(raw) for raw in driver.objects.get(resource, {}).values()]), driver.now)
     assert fresh.cache.fingerprint() == known
 
 

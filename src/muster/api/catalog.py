@@ -13,14 +13,14 @@ from types import MappingProxyType
 from typing import Any
 
 from muster.api import apps, batch, core, resource, scheduling, storage
-from muster.api.defaults import groups, jobs, pods, status
 from muster.api.defaults import apps as apps_defaults
+from muster.api.defaults import groups, jobs, pods, status
 from muster.api.defaults import small as small_defaults
 from muster.api.defaults import storage as storage_defaults
 from muster.api.gates import FeatureGates
 from muster.api.meta import Part
-from muster.api.validation import job, node, pod, podgroup, small, storage_classes, workload
 from muster.api.validation import apps as apps_rules
+from muster.api.validation import job, node, pod, podgroup, small, storage_classes, workload
 from muster.api.validation import storage as storage_rules
 from muster.api.validation.field import FieldError
 

@@ -6,9 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.engine.extension import Capacity, Dependent, Filter, Plugin, Score
+from muster.model.neighbours import PodSelector, SpreadConstraint
 from muster.model.resources import CPU, MEMORY
 
 MAX_WEIGHT = 100
+
+
+_ALIKE = PodSelector(None)
+"""Stands for the selector of a pod's Services and controller."""
+SYSTEM_SPREAD: tuple[SpreadConstraint, ...] = (
+    SpreadConstraint(_ALIKE, "kubernetes.io/hostname", 3, hard=False, everywhere=True),
+    SpreadConstraint(_ALIKE, "topology.kubernetes.io/zone", 5, hard=False, everywhere=True),
+)
+"""What kube-scheduler spreads by where nothing else is said (defaultingType System)."""
 
 
 class ProfileError(ValueError):
@@ -54,6 +64,8 @@ class Profile:
     plugins: tuple[Plugin, ...]
     weights: Mapping[str, int] = field(default_factory=dict)
     placement: PlacementScore = field(default_factory=PlacementScore)
+    spread: tuple[SpreadConstraint, ...] = SYSTEM_SPREAD
+    """Of pods that have no constraint of their own; the selector is that of their Services and controller."""
     filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
     capacities: tuple[Capacity, ...] = field(init=False, repr=False, compare=False)
     scores: tuple[tuple[Score, int], ...] = field(init=False, repr=False, compare=False)

@@ -86,6 +86,8 @@ class SpreadConstraint(NamedTuple):
     """Nodes that the pod's node selector or required node affinity rule out do not count."""
     honor_taints: bool = False
     """Nodes whose taints the pod does not tolerate do not count."""
+    everywhere: bool = False
+    """Nodes without the label, or without that of another constraint, count as well and are no worse for it."""
 
 
 class PodDemands(NamedTuple):

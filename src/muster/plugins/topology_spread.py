@@ -59,7 +59,7 @@ def _counter(
     """The number of the counter of a constraint; those that count the same are one."""
     nodes, selection = snapshot.nodes, (constraint.selector,)
     assert pod_class.demands is not None
-    alike = [c.topology_key for c in pod_class.demands.spread if c.hard == constraint.hard]
+    alike = [c.topology_key for c in pod_class.demands.spread if c.hard == constraint.hard and not c.everywhere]
     counted = _counted(nodes, pod_class, constraint, alike)
     key = selection, constraint.topology_key, counted.tobytes()
     known = place.get(key)
@@ -78,7 +78,8 @@ def _counter(
 
 def _counted(nodes: NodeColumns, pod_class: PodClass, constraint: SpreadConstraint, keys: Iterable[str]) -> np.ndarray:
     """bool[N]: nodes that have all the keys and that the constraint's policies let count."""
-    counted: np.ndarray = np.logical_and.reduce([nodes.label(key).codes >= 0 for key in keys])
+    own = nodes.label(constraint.topology_key).codes >= 0
+    counted: np.ndarray = np.logical_and.reduce([own, *(nodes.label(key).codes >= 0 for key in keys)])
     if constraint.honor_affinity:
         counted = counted & selected(nodes, pod_class)
     if constraint.honor_taints:
@@ -128,7 +129,8 @@ class _SpreadRule:
 
     def score(self, counts: Sequence[np.ndarray], feasible: np.ndarray) -> np.ndarray:
         """As kube-scheduler's: the fewer pods there are in the domains of a node, the better."""
-        labelled: np.ndarray = np.logical_and.reduce([part.counter.codes >= 0 for part in self.soft])
+        needed = [part.counter.codes >= 0 for part in self.soft if not part.constraint.everywhere]
+        labelled: np.ndarray = np.logical_and.reduce([np.ones(len(feasible), dtype=bool), *needed])
         among = feasible & labelled
         if not among.any():
             return np.zeros(len(feasible), dtype=np.int64)
@@ -139,7 +141,8 @@ class _SpreadRule:
             seen[codes[among]] = True
             domains = int(np.count_nonzero(seen))
             weight = round(_SCALE * log(domains + 2))
-            total += counts[part.place][codes] * weight + (part.constraint.max_skew - 1) * _SCALE
+            crowd = counts[part.place][codes] * weight + (part.constraint.max_skew - 1) * _SCALE
+            total += np.where(codes >= 0, crowd, 0)
         low, high = int(total[among].min()), int(total[among].max())
         if not high:
             return np.where(labelled, BEST, 0)

@@ -7,6 +7,10 @@ placementScore:             # how the domains of a topology constraint compare; 
   podCount: 1
   allocation: 1
   resources: {cpu: 1, memory: 1}
+topologySpread:             # what pods without spread constraints of their own are spread by; may be left out
+  defaultingType: List      # System (the default): softly, by host and zone; List: defaultConstraints
+  defaultConstraints:
+    - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from muster.engine.extension import Dependent, Plugin, Score
 from muster.engine.profile import MAX_WEIGHT, PlacementScore, Profile, ProfileError
 from muster.plugins import BUILT_IN, default_profile
 from muster.runtime.documents import DocumentError, read
+from muster.runtime.spreading import spread_defaults
 
 GROUP = "muster.plugins"
 """Entry points of this group are plugins too: name -> a function without arguments that makes the plugin."""
@@ -69,8 +74,10 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
     if not isinstance(value, dict):
         raise ProfileError(f"{where}: must be a mapping with the field plugins, for example plugins: [{{name: pack}}]")
     for key in value:
-        if key not in ("plugins", "placementScore"):
-            raise ProfileError(f"{where}: {key}: unknown field; a profile has plugins and placementScore")
+        if key not in ("plugins", "placementScore", "topologySpread"):
+            raise ProfileError(
+                f"{where}: {key}: unknown field; a profile has plugins, placementScore and topologySpread"
+            )
     entries = value.get("plugins")
     if not isinstance(entries, list) or not entries:
         raise ProfileError(f"{where}: plugins: must be a list of {{name, weight}}, with at least one entry")
@@ -86,8 +93,9 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
             weights[name] = weight
             _check_scores(made[name], field, name)
     placement = _placement_score(value.get("placementScore", {}), f"{where}: placementScore")
+    spread = spread_defaults(value.get("topologySpread", {}), f"{where}: topologySpread")
     try:
-        return Profile(tuple(made.values()), weights, placement)
+        return Profile(tuple(made.values()), weights, placement, spread)
     except ProfileError as error:
         raise ProfileError(f"{where}: plugins: {error}") from None
 

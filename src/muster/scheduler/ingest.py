@@ -17,6 +17,7 @@ from muster.model.neighbours import Labels
 from muster.model.records import CompositeRecord, GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
 from muster.scheduler.classes import Classes, image_name
 from muster.scheduler.demands import labels_of
+from muster.scheduler.families import Requirements, controller_of, selector_of
 from muster.scheduler.storage import pod_volumes
 
 Raw = Mapping[str, Any]
@@ -99,6 +100,17 @@ class Ingest:
         except _WRONG as error:
             raise Malformed(_described(error)) from error
 
+    def family(self, resource: str, obj: Object) -> Requirements:
+        """What a Service or a controller of pods selects.
+
+        Raises:
+            Malformed: as for `pod`.
+        """
+        try:
+            return selector_of(resource, obj.raw)
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
     def group(self, obj: Object) -> GroupRecord:
         """
         Raises:
@@ -148,6 +160,7 @@ class Ingest:
             generation=meta.get("generation") or 0,
             unsupported=() if node else _unsupported(spec),
             labels=self._labels_of(meta),
+            controller=controller_of(meta) if "ownerReferences" in meta else None,
             volumes=pod_volumes(meta["name"], spec) if "volumes" in spec else None,
         )
 

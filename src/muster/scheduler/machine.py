@@ -22,6 +22,7 @@ from muster.scheduler.commit import Commit
 from muster.scheduler.effects import Decide, SchedulerEffect
 from muster.scheduler.entries import LONGEST_BACKOFF, Entry, News
 from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
+from muster.scheduler.families import FAMILIES, Families
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
 from muster.scheduler.prebind import VolumeTag
@@ -66,6 +67,7 @@ class Scheduler:
         self.resources: tuple[str, ...] = (
             NODES,
             NAMESPACES,
+            *(FAMILIES if profile.spread else ()),
             *((COMPOSITES,) if gates.composite_pod_group else ()),
             *((GROUPS,) if gates.generic_workload else ()),
             *STORAGE,
@@ -79,7 +81,8 @@ class Scheduler:
         ingest = Ingest(
             groups=gates.generic_workload, topology=gates.topology, features="NodeDeclaredFeatures" in gates.on
         )
-        self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback)
+        families = Families(profile.spread)
+        self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, families)
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}
         self._ticket = 0

@@ -13,6 +13,7 @@ from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupReco
 from muster.scheduler.cache import Cache
 from muster.scheduler.commit import Commit
 from muster.scheduler.entries import News, Seen
+from muster.scheduler.families import FAMILIES, Families, Requirements
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest, Malformed
 from muster.scheduler.queue import Queue
@@ -29,18 +30,26 @@ class Watching:
     """Takes in what happens in the cluster."""
 
     def __init__(
-        self, ingest: Ingest, cache: Cache, queue: Queue, commit: Commit, reports: Reports, heldback: HeldBack
+        self,
+        ingest: Ingest,
+        cache: Cache,
+        queue: Queue,
+        commit: Commit,
+        reports: Reports,
+        heldback: HeldBack,
+        families: Families,
     ) -> None:
         self._ingest, self._cache, self._queue = ingest, cache, queue
-        self._commit, self._reports, self._heldback = commit, reports, heldback
+        self._commit, self._reports, self._heldback, self._families = commit, reports, heldback, families
         self._said: list[Write] = []
-        self._versions = {r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, PODS, *STORAGE)}
+        self._versions = {r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, PODS, *STORAGE, *FAMILIES)}
         self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
             NODES: self._put_node,
             NAMESPACES: self._put_namespace,
             COMPOSITES: self._put_composite,
             GROUPS: self._put_group,
             PODS: self._put_pod,
+            **{resource: partial(self._put_family, resource) for resource in FAMILIES},
         }
         self._drop: dict[str, Callable[[Key, Instant], None]] = {
             NODES: self._drop_node,
@@ -48,6 +57,7 @@ class Watching:
             COMPOSITES: self._drop_composite,
             GROUPS: self._drop_group,
             PODS: self._drop_pod,
+            **{resource: partial(self._regroup, resource, None) for resource in FAMILIES},
         }
         for resource, shelf in shelves(cache).items():
             self._put[resource] = partial(self._put_away, shelf)
@@ -97,6 +107,8 @@ class Watching:
     def _drop_other(self, resource: str, key: Key, uid: str, now: Instant) -> None:
         """Whatever had this name before an object that cannot be read is gone; its own earlier state is kept."""
         cache = self._cache
+        if resource in FAMILIES:
+            return
         known: NodeRecord | CompositeRecord | GroupRecord | PodRecord | None
         if resource == NAMESPACES or resource in STORAGE:
             return  # What is known of it stays until it can be read again.
@@ -200,8 +212,28 @@ class Watching:
 
     # -- pods
 
+    def _put_family(self, resource: str, obj: Object, now: Instant, listed: bool) -> None:
+        self._regroup(resource, self._ingest.family(resource, obj), _key(obj), now)
+
+    def _regroup(self, resource: str, selector: Requirements | None, key: Key, now: Instant) -> None:
+        """Pending pods may be spread otherwise now: they get other classes."""
+        if not self._families.put(resource, key, selector):
+            return
+        waiting = [entry for entry in self._queue.entries if entry.key.namespace == key.namespace]
+        for entry in waiting:
+            changed = False
+            for record in self._queue.pending(entry):
+                again = self._families.applied(record)
+                if again is not record:
+                    self._cache.put_pod(again)
+                    changed = True
+            if changed:
+                self.refresh(entry, now, News.CURE)
+
     def _put_pod(self, obj: Object, now: Instant, listed: bool) -> None:
         record = self._ingest.pod(obj)
+        if record.phase is Phase.PENDING and not self._families.empty:
+            record = self._families.applied(record)
         known = self._cache.pods.get(record.key)
         if known is not None and known.uid != record.uid:
             self._drop_pod(record.key, now)

@@ -18,7 +18,7 @@ from muster.scheduler.machine import Scheduler
 
 MOST = 200
 """So many entries are decided anew, first those at the head of the queue; the others are shown as last decided."""
-_NOT_OURS_TO_DECIDE = frozenset({Reason.BINDING_REFUSED, Reason.DECISION_FAILED})
+_NOT_OURS_TO_DECIDE = frozenset({Reason.BINDING_REFUSED, Reason.DECISION_FAILED, Reason.INVALID_HIERARCHY})
 
 
 @dataclass(frozen=True, slots=True)
