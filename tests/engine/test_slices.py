@@ -11,6 +11,7 @@ from muster.engine.decide import decide
 from muster.engine.work import Work
 from muster.plugins import default_profile
 from muster.testing import builders
+from muster.testing.strategies import instances
 
 PROFILE = default_profile()
 BLOCK, RACK = "block", "rack"
@@ -216,3 +217,19 @@ def test_growth_uses_as_few_new_racks_as_can_be_and_evens_out_if_it_can(racks, s
         way for way in best if len({there + n for (there, _), n in zip(racks, way, strict=True) if there or n}) == 1
     ]
     assert not evened or way in evened
+
+
+@settings(max_examples=50, deadline=None)
+@given(instances(heads=1, by_name=False), st.lists(st.sampled_from(("b0 r0", "b0 r1", "b1 r2", "")), min_size=6))
+def test_closeness_costs_no_member_its_place(found, places):
+    """Unlike members too: as many are placed with topology levels as without them."""
+    nodes = [
+        replace(node, labels={**node.labels, **dict(zip(LEVELS, place.split(), strict=False))})
+        for node, place in zip(found.nodes, places, strict=False)
+    ]
+    placed = []
+    for levels in ((), LEVELS):
+        known = {name for pod in found.pods for name, _ in pod.cls.requests}
+        snapshot = builders.snapshot(nodes, found.bound, levels=levels, known=known)
+        placed.append(sum(len(p.binds) for p in decide(snapshot, found.heads, PROFILE, now=0, budget=Work()).plans))
+    assert placed[0] == placed[1]

@@ -22,7 +22,7 @@ from muster.testing.strategies import instances
 
 PROFILE = default_profile()
 BUDGET = Work(200_000)
-QUICK = settings(max_examples=80, deadline=None, derandomize=True)
+QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 SOAK = settings(max_examples=1500, deadline=None, print_blob=True)
 LEVELS = ("zone", "rack")
 

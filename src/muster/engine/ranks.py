@@ -60,14 +60,17 @@ def _by_rank(nodes: NodeColumns, pods: Sequence[PodRecord], spots: list[int], bo
         running = [(_ordinal(pod.key.name, stem), pod.node) for pod in bound]
     else:
         return spots
-    order = sorted(map(_Ranked, ranks, range(len(pods))))
     there = sorted(
         _Ranked(rank, node)
         for rank, name in running
         if rank is not None and name is not None and (node := nodes.index.get(name)) is not None
     )
     placed = [-1] * len(pods)
-    for ranked, node in _arranged(nodes, order, spots, there, 0):
+    if not there:
+        for place, node in zip(sorted(range(len(pods)), key=ranks.__getitem__), spots, strict=True):
+            placed[place] = node
+        return placed
+    for ranked, node in _arranged(nodes, sorted(map(_Ranked, ranks, range(len(pods)))), spots, there, 0):
         placed[ranked.place] = node
     return placed
 
