@@ -135,3 +135,18 @@ def test_slots_are_counted_over_the_cluster_for_a_hierarchy_without_constraints(
     driver.change("Node", "n1", lambda raw: raw["status"]["allocatable"].update(cpu="2"))
     driver.advance(30)
     assert len(where(driver)) == 6
+
+
+def test_what_is_left_of_a_running_leaf_is_woken_by_room_in_its_own_rack_only() -> None:
+    driver = Driver(GATES)
+    driver.create(node("b1", 3, rack="b"), pod_manifest("filler", cpu="3", priority=0))
+    driver.create(node("a1", 2, rack="a"), root(1), *leaf("a", 3, minimum=2, key="rack"))
+    assert set(where(driver)) == {"filler", "a-0", "a-1"}
+    driver.advance(30)
+    before = driver.decisions
+    driver.delete("Pod", "filler")
+    driver.advance(30)
+    assert driver.decisions == before
+    driver.change("Node", "a1", lambda raw: raw["status"]["allocatable"].update(cpu="3"))
+    driver.advance(30)
+    assert where(driver) == {"a-0": "a1", "a-1": "a1", "a-2": "a1"}

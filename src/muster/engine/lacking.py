@@ -5,9 +5,10 @@ A bound and no guess: until so many slots more are there, no attempt can succeed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from muster.engine.goals import Goal
+from muster.engine.spots import Spot, counts_of
 from muster.engine.trial import Trial
 from muster.model.diagnosis import Awaited
 from muster.model.records import PodClass
@@ -18,6 +19,31 @@ def awaited(trial: Trial, root: Goal) -> Awaited | None:
     """The largest such lack, with nothing of the hierarchy on the ledger; None: there is room for each class alone."""
     found = [lack for goal in _mandatory(root) for lack in _lacks(trial, goal)]
     return max(found, key=lambda lack: lack.slots, default=None)
+
+
+def awaited_by_rest(trial: Trial, root: Goal, spots: Sequence[Spot]) -> Awaited | None:
+    """A slot in the one domain where all that is left of a running hierarchy has to go; None: there is none such."""
+    found: dict[tuple[PodClass, str, str], None] = {}
+    for leaf, around in _with_constraint(root, None):
+        for some, count in zip(leaf.members, counts_of(leaf, spots), strict=True):
+            if count < len(some):
+                value = "" if around is None else _pinned(trial, around, spots)
+                if around is None or not value or not leaf.possible:
+                    return None
+                found[some.pods[0].cls, around.key or "", value] = None
+    if len(found) != 1:
+        return None
+    ((pod_class, key, value),) = found
+    return Awaited(pod_class, 1, 1, key, ((value, 1),), value)
+
+
+def _with_constraint(goal: Goal, around: Goal | None) -> Iterator[tuple[Goal, Goal | None]]:
+    """Every leaf that may be tried, with the nearest constrained group that it is in or is."""
+    nearest = goal if goal.key is not None else around
+    if goal.is_leaf:
+        yield goal, nearest
+    for child in goal.children:
+        yield from _with_constraint(child, nearest)
 
 
 def _mandatory(goal: Goal) -> Iterator[Goal]:
@@ -64,9 +90,10 @@ def _class_of(goal: Goal, cls: int) -> PodClass:
     return next(some.pods[0].cls for leaf in goal.leaves() for some in leaf.members if some.cls == cls)
 
 
-def _pinned(trial: Trial, goal: Goal) -> str:
-    """The domain of its running members; "" where none runs."""
+def _pinned(trial: Trial, goal: Goal, spots: Sequence[Spot] = ()) -> str:
+    """The domain of its members that run or are placed; "" where there are none."""
     assert goal.key is not None and goal.entry is not None
-    nodes = trial.snapshot.nodes
+    nodes, leaves = trial.snapshot.nodes, set(goal.leaves())
     held = (nodes.index.get(pod.node) for pod in goal.entry.bound if pod.node)
-    return next((nodes.records[n].labels.get(goal.key, "") for n in held if n is not None), "")
+    placed = (node for spot in spots if spot.goal in leaves for _, node, _ in spot.where)
+    return next((nodes.records[n].labels.get(goal.key, "") for n in (*held, *placed) if n is not None), "")

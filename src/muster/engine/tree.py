@@ -11,7 +11,7 @@ from muster.engine.branch import Branch
 from muster.engine.gang import IMPROVING_SHARE
 from muster.engine.goals import Goal, goal_of
 from muster.engine.holds import Holds
-from muster.engine.lacking import awaited
+from muster.engine.lacking import awaited, awaited_by_rest
 from muster.engine.outcomes import Report
 from muster.engine.placement import Refusal
 from muster.engine.spots import Spot, counts_of, replay, total
@@ -54,7 +54,8 @@ def place_tree(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> P
     diagnosis = report.placed(spots) if spots else report.failed(proven)
     if not spots:
         trial.ledger.rollback(start)
-        diagnosis = replace(diagnosis, awaits=awaited(trial, root))
+    awaits = awaited_by_rest(trial, root, spots) if spots or root.done else awaited(trial, root)
+    diagnosis = replace(diagnosis, awaits=awaits)
     return PlacedTree(spots, diagnosis, work)
 
 

@@ -317,7 +317,7 @@ class Diagnosis:
     lacks: tuple[Lack, ...] = ()
     """What each kind of unplaced members lacks, most of them first; only where there are several kinds."""
     awaits: Awaited | None = None
-    """Of a hierarchy that was not placed, where something can be counted."""
+    """Of a hierarchy of which something was not placed, where that can be counted."""
     groups: tuple[GroupOutcome, ...] = ()
     """Of a hierarchy: every group, parents before children; none where all members of all groups are placed."""
 

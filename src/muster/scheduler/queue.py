@@ -194,6 +194,8 @@ class Queue:
         self, entry: Entry, diagnosis: Diagnosis, classes: Iterable[PodClass], now: Instant, lacks: int = 1
     ) -> None:
         entry.state, entry.diagnosis, entry.order = State.WAITING, diagnosis, self._order(entry)
+        if diagnosis.awaits is not None:
+            classes, lacks = (diagnosis.awaits.pod_class,), diagnosis.awaits.slots
         entry.within = self._within(entry, diagnosis) if diagnosis.topology_key else _within_tree(diagnosis)
         self._waiting.add(entry, diagnosis, classes, lacks, self._topics(entry))
         entry.safety_at = now + SAFETY_RETRY
@@ -342,10 +344,6 @@ class Queue:
             self._wake(entry, now)
         else:
             entry.runner_of = None
-            if diagnosis.awaits is not None:
-                self._wait(entry, diagnosis, {diagnosis.awaits.pod_class}, now, diagnosis.awaits.slots)
-                self._place(entry, now, entry.news)
-                return
             classes = {record.cls for record in head.pods}
             alike = head.tree is None and len(classes) == 1
             counted = alike and diagnosis.proven and Cure.NEIGHBOURS_CHANGED not in diagnosis.wakes_on
