@@ -84,6 +84,41 @@ def test_a_search_that_stopped_early_claims_no_proof():
     assert wording.group_message(stopped).endswith("(search stopped; not proven impossible)")
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"min_count": 3, "pending": 3, "placed": 2},
+        {"min_count": 3, "pending": 3, "placed": 2, "domain": "r1", "topology_key": "rack", "placements": 4},
+        {"min_count": 2, "running": 2, "pending": 3},
+        {"entry": POD, "pending": 1, "rejections": (Rejection(Reason.INSUFFICIENT, 4, GPU),), "nodes": 4},
+    ],
+)
+def test_whatever_is_said_of_it_says_that_nothing_is_proven(fields):
+    stopped = diagnosis(**fields, proven=False)
+    assert "not proven impossible" in wording.verdict(stopped)
+    assert "not proven impossible" in wording.group_message(stopped)
+    assert "not proven" not in wording.verdict(replace(stopped, proven=True))
+
+
+def test_a_request_that_no_node_could_ever_hold_is_called_so():
+    short = Shortfall(GPU, 27, nodes=3, asked=9, most=8)
+    told = wording.verdict(diagnosis(min_count=3, pending=3, shortfall=short))
+    assert told.endswith("; each asks for 9 nvidia.com/gpu, and no node that it may use has more than 8.")
+
+
+@pytest.mark.parametrize(
+    ("remedy", "text"),
+    [
+        (Remedy("add-nodes", 2, "n1"), "add 2 nodes like n1"),
+        (Remedy("add-nodes", 1, "n1", "rack r7"), "add 1 node like n1 in rack r7"),
+        (Remedy("add-nodes", 1), "add 1 node"),
+        (Remedy("lower-min-count", 2, "", "leaf"), "lower minCount of leaf to 2"),
+    ],
+)
+def test_a_remedy_says_where_it_is_to_be_done(remedy, text):
+    assert wording.remedy_phrase(remedy) == text
+
+
 def test_a_member_tells_its_own_nodes_and_one_that_had_a_node_tells_the_groups_reason():
     own = PodVerdict((Rejection(Reason.INSUFFICIENT, 2, GPU),), 2)
     lucky, unlucky = Key("team", "a"), Key("team", "b")
