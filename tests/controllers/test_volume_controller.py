@@ -79,7 +79,8 @@ def choose(world: Cluster, name: str, claim_name: str = "c") -> None:
 
 def test_a_claim_gets_the_smallest_volume_that_fits() -> None:
     world = cluster()
-    world.create(volume("big", "10Gi"), volume("small", "500Mi"), volume("right", "2Gi"), claim(size="1Gi"))
+    world.create(volume("big", "10Gi"), volume("small", "500Mi"), volume("right", "2Gi"))
+    world.create(claim(size="1Gi"))
     assert bound_to(world) == "right"
     assert world.status("persistentvolumes", "big")["phase"] == "Available"
 
@@ -125,7 +126,8 @@ def test_a_claim_that_asks_for_the_wrong_volume_waits_and_is_told() -> None:
 
 def test_the_fewest_access_modes_are_spent() -> None:
     world = cluster()
-    world.create(volume("wide", "1Gi", ("ReadWriteOnce", "ReadOnlyMany")), volume("narrow", "9Gi"), claim())
+    world.create(volume("wide", "1Gi", ("ReadWriteOnce", "ReadOnlyMany")), volume("narrow", "9Gi"))
+    world.create(claim())
     assert bound_to(world) == "narrow"
 
 

@@ -8,7 +8,7 @@ from muster.api import quantity, selectors
 from muster.api.core import NodeSelector, NodeSelectorTerm
 from muster.api.object import Object
 from muster.api.selectors import Requirement
-from muster.api.storage import BETA_STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim
+from muster.api.storage import BETA_STORAGE_CLASS, VOLUME_PROTECTION, PersistentVolume, PersistentVolumeClaim
 from muster.controllers.pod_status import deleted
 
 Key = tuple[str, str]
@@ -86,8 +86,9 @@ def misfit(volume: Object, claim: Object) -> str | None:
 
 
 def is_free(volume: Object) -> bool:
-    """Whether anyone may have it."""
-    return owner_of(volume) is None and volume_of(volume).status.phase == "Available"
+    """Whether anyone may have it. One that is not protected yet is about to be: whoever took it now would be late."""
+    protected = VOLUME_PROTECTION in (volume.meta.get("finalizers") or ())
+    return protected and owner_of(volume) is None and volume_of(volume).status.phase == "Available"
 
 
 def _selected(volume: Object, claim: Object) -> bool:
