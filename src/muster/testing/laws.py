@@ -26,6 +26,7 @@ from muster.model.plan import Bind
 from muster.model.records import HostPort, PodClass, Preference
 from muster.model.resources import NATIVE
 from muster.model.snapshot import NodeColumns, Snapshot
+from muster.model.volumes import Flaw, Storage
 from muster.testing import builders, oracle
 from muster.testing.builders import GIB, node, pod, pod_class, taint, term, tolerate
 
@@ -57,7 +58,18 @@ def sample_classes() -> tuple[PodClass, ...]:
         pod_class(features=("New",)),
         pod_class(cpu=1000, features=("New", "Newer")),
         *_sociable_classes(),
+        *_storing_classes(),
     )
+
+
+def _storing_classes() -> tuple[PodClass, ...]:
+    """Classes with volumes that exist, and one with a claim that does not. What is counted of volumes is left out."""
+    found = (
+        Storage(flaw=(Flaw.MISSING, "data")),
+        Storage(reached=((term((ZONE, "In", ("a",))),),), zones=((ZONE, ("a", "b")),)),
+        Storage(nodes=("n2",), drivers=("csi.example.com",)),
+    )
+    return tuple(pod_class(cpu=1000, stores=True, storage=one) for one in found)
 
 
 def _sociable_classes() -> tuple[PodClass, ...]:
