@@ -61,7 +61,7 @@ def most(world: company.World, entry: QueueEntry, nodes: frozenset[str] | None =
     crowd = crowd_of(world, entry)
     if nodes is not None:
         inside = frozenset(n for n, node in enumerate(crowd.nodes) if node.name in nodes)
-        crowd = replace(crowd, allowed=tuple(some & inside for some in crowd.allowed))
+        crowd = _narrowed(crowd, inside)
     program, where = _spelled_out(crowd)
     for r, role in enumerate(crowd.roles):
         program.at_most(_of(where, (r,), range(len(crowd.nodes))), len(role.pods))
@@ -85,11 +85,29 @@ def _spelled_out(crowd: Crowd) -> tuple[_Program, Where]:
 
 
 def _by_trying(crowd: Crowd, entry: QueueEntry) -> Found:
-    """The last resort, for flat groups without a constraint only."""
-    if entry.tree is not None or (entry.group is not None and entry.group.topology_key is not None):
+    """The last resort, for flat groups only: everything, domain by domain."""
+    if entry.tree is not None:
         return Found(None)
-    most = most_in_turn(crowd)
-    return Found(None if most is None else most >= entry.needed)
+    key = entry.group.topology_key if entry.group is not None else None
+    places = [frozenset(range(len(crowd.nodes)))] if key is None else _places(crowd, key, entry)
+    found = [most_in_turn(_narrowed(crowd, nodes)) for nodes in places]
+    if any(number is not None and number >= entry.needed for number in found):
+        return Found(True)
+    return Found(None if None in found else False)
+
+
+def _places(crowd: Crowd, key: str, entry: QueueEntry) -> list[Domain]:
+    """The domains of the key that running members leave."""
+    held = {pod.node for pod in entry.bound}
+    found: dict[str, set[int]] = {}
+    for n, node in enumerate(crowd.nodes):
+        if key in node.labels:
+            found.setdefault(node.labels[key], set()).add(n)
+    return [frozenset(some) for some in found.values() if held <= {crowd.nodes[n].name for n in some}]
+
+
+def _narrowed(crowd: Crowd, nodes: Domain) -> Crowd:
+    return replace(crowd, allowed=tuple(some & nodes for some in crowd.allowed))
 
 
 class _Program:
