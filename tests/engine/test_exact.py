@@ -8,11 +8,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_search import check, most_by_trying_everything, packed, problem_from, problems
 
 from muster.engine.exact import solve
-from muster.engine.fillings import pools
+from muster.engine.fillings import Pool, pools
 from muster.engine.halves import halves, joined
+from muster.engine.pairs import by_pairs
 from muster.engine.patterns import budget_of
 from muster.engine.problem import reaches
 from muster.engine.relaxation import Relaxation
@@ -93,13 +95,46 @@ def test_halves_join_to_every_filling_of_so_many_pods_once(pods):
     problem = packed(4, 4, 3)
     budget = budget_of(problem, reaches(problem), 0)
     half = halves(problem, 0, budget, 3)
-    members, _ = joined(half, pods, half.room)
+    members, every, _ = joined(half, pods, half.room)
     expected = {
         some
         for some in combinations(range(len(half.pods)), pods)
         if (problem.amounts[half.pods[list(some)]].sum(axis=0) <= problem.free[0]).all()
     }
-    assert expected and sorted(map(tuple, members.tolist())) == sorted(expected)
+    assert every and expected and sorted(map(tuple, members.tolist())) == sorted(expected)
+
+
+@pytest.mark.parametrize("pods", [2, 4, 5, 6])
+@pytest.mark.parametrize("waste", [0, 1, 3])
+def test_halves_that_may_waste_little_join_to_just_the_fillings_that_do(pods, waste):
+    problem = packed(6, 4, 5)
+    budget = budget_of(problem, reaches(problem), 0)
+    half = halves(problem, 0, budget, 3)
+    members, every, _ = joined(half, pods, np.full(len(half.room), waste))
+    step = np.gcd.reduce(problem.amounts, axis=0)[budget.row]
+    asked = budget.asked(problem)[half.pods] // step
+    expected = {
+        some
+        for some in combinations(range(len(half.pods)), pods)
+        if (problem.amounts[half.pods[list(some)]].sum(axis=0) <= problem.free[0]).all()
+        and (asked[list(some)].sum(axis=0) >= half.room - waste).all()
+    }
+    assert every and sorted(map(tuple, members.tolist())) == sorted(expected)
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(st.lists(st.sets(st.integers(0, 7), min_size=1, max_size=4), min_size=4, max_size=24), st.integers(2, 4))
+def test_the_search_by_pairs_finds_a_choice_of_fillings_if_and_only_if_there_is_one(fillings, nodes):
+    counts = np.array([[int(pod in some) for pod in range(8)] for some in fillings], dtype=np.int32)
+    pool = Pool(np.zeros(len(counts), dtype=np.int64), counts, False, 0)
+    pods, copies = np.ones(8, dtype=np.int64), np.array([nodes])
+    often = by_pairs(Relaxation(pool, pods, copies), pods, 0, PLENTY)
+    exists = any(
+        (counts[list(some)].sum(axis=0) > 0).all() for some in combinations(range(len(counts)), min(nodes, len(counts)))
+    )
+    assert (often is not None) == exists
+    if often is not None:
+        assert int(often.sum()) <= nodes and (often @ counts >= 1).all()
 
 
 def test_the_solver_is_not_loaded_before_it_is_needed_and_says_nothing():

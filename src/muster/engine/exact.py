@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from muster.engine.fillings import Pool, pools
+from muster.engine.pairs import by_pairs
 from muster.engine.patterns import budget_of
 from muster.engine.problem import Problem, reaches, shrunk
 from muster.engine.relaxation import Relaxation
@@ -25,6 +26,8 @@ _FOR_INTEGERS = 6_000
 """Fillings beyond which the integer solver is not asked."""
 _REST = 10, 6
 """A list is made anew for the rest when no more than six tenths of its members are left."""
+_PAIRS_SHARE = 4, 5
+"""So much of what is left may be spent on the search by pairs."""
 _LISTING_SHARE = 4
 """Making a list may cost one in so many of the expansions that are left."""
 
@@ -72,10 +75,11 @@ class _Solver:
             self.spent += pool.cost
             if self.spent >= self.limit:
                 return None
-            fillings = _Dive(self, problem, pool, whole).run()
+            fillings = self._by_pairs(problem, pool) if pool.lasting else None
+            fillings = fillings or _Dive(self, problem, pool, whole).run()
             if fillings is None and pool.complete and whole and not self.proven:
                 fillings = self._by_integers(problem, pool)
-            if fillings is not None or self.proven:
+            if fillings is not None or self.proven or self.spent >= self.limit:
                 return fillings
         return None
 
@@ -87,15 +91,26 @@ class _Solver:
         answer = relaxation.choose(problem.counts, self.drop, self.limit - self.spent)
         self.spent += answer.spent
         self.proven = answer.impossible
-        if answer.often is None:
-            return None
-        left, fillings = problem.counts, []
-        for row in np.flatnonzero(answer.often).tolist():
-            for _ in range(int(answer.often[row])):
-                took = np.minimum(pool.counts[row], left)
-                left = left - took
-                fillings.append((int(pool.kind[row]), took))
-        return tuple(fillings)
+        return None if answer.often is None else _taken(problem, pool, answer.often)
+
+    def _by_pairs(self, problem: Problem, pool: Pool) -> tuple[Filling, ...] | None:
+        """A list that lasts is searched as a whole, as long as others could still be."""
+        relaxation = Relaxation(pool, problem.counts, problem.copies)
+        share = (self.limit - self.spent) * _PAIRS_SHARE[0] // _PAIRS_SHARE[1]
+        often = by_pairs(relaxation, problem.counts, self.drop, share)
+        self.spent += relaxation.spent
+        return None if often is None else _taken(problem, pool, often)
+
+
+def _taken(problem: Problem, pool: Pool, often: np.ndarray) -> tuple[Filling, ...]:
+    """These fillings, each so often; of a class no more than there are."""
+    left, fillings = problem.counts, []
+    for row in np.flatnonzero(often).tolist():
+        for _ in range(int(often[row])):
+            took = np.minimum(pool.counts[row], left)
+            left = left - took
+            fillings.append((int(pool.kind[row]), took))
+    return tuple(fillings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +168,9 @@ class _Dive:
 
     def _is_time_for_the_rest(self) -> bool:
         begun, enough = _REST
-        return not self._pool.complete and int(self._left.sum()) * begun <= int(self._problem.counts.sum()) * enough
+        if self._pool.complete or self._pool.lasting:
+            return False
+        return int(self._left.sum()) * begun <= int(self._problem.counts.sum()) * enough
 
     def _rest(self) -> tuple[Filling, ...] | None:
         """Places what is left by a list of its own."""

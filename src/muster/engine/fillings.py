@@ -35,6 +35,8 @@ class Pool:
     """Whatever a placement does on a node is here, or a larger filling."""
     cost: int
     """Expansions that making it was worth."""
+    lasting: bool = False
+    """A list for what is left of the problem would have nothing that is not here, but for fillings of more pods."""
 
 
 def pools(problem: Problem, budget: Budget, limit: int) -> Iterator[Pool]:
@@ -88,6 +90,7 @@ def _widening(problem: Problem, budget: Budget) -> Iterator[Pool]:
         steps = _steps(problem, budget)
         for shares in steps:
             pool = _joined(problem, half, most, shares, cost)
+            pool = replace(pool, lasting=pool.lasting and len(steps) == 1)
             last = most == MOST_PODS and shares is steps[-1]
             short = len(pool.kind) < _FEWEST and not last
             cost = pool.cost if short else 0
@@ -129,12 +132,14 @@ def _joined(problem: Problem, half: list[Halves], most: int, waste: np.ndarray, 
     """The fillings of up to so many pods within this waste."""
     kinds: list[np.ndarray] = []
     counts: list[np.ndarray] = []
+    lasting = True
     for kind, some in enumerate(half):
         for pods in range(1, most + 1):
-            members, worth = joined(some, pods, waste[kind])
+            members, every, worth = joined(some, pods, waste[kind])
+            lasting &= every
             table = np.zeros((len(members), len(problem.counts)), dtype=np.int32)
             np.add.at(table, (np.arange(len(members))[:, None], some.pods[members]), 1)
             counts.append(table)
             kinds.append(np.full(len(members), kind))
             cost += worth
-    return Pool(np.concatenate(kinds), np.concatenate(counts), False, cost)
+    return Pool(np.concatenate(kinds), np.concatenate(counts), False, cost, lasting)

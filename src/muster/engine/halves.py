@@ -9,6 +9,7 @@ many, every second, third, … set is looked at: with so many fillings, most can
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -17,11 +18,14 @@ from muster.engine.problem import Problem
 
 MOST_PODS = 6
 """Pods of a filling: two sets of three."""
-_MOST_SETS = 250_000
-_JOINED_A_POD = 32
-"""So many fillings of one number of pods on one kind, for each pod to be placed."""
-_PAIRS_A_POD = 2_000
-_FEW_VALUES = 6
+_MOST_SETS = 600_000
+_JOINED_A_POD = 64, 32
+"""So many fillings of one number of pods on one kind, for each pod to be placed; of more than that a sample."""
+_PAIRS_A_POD = 2_000, 1_200
+_LOOKUPS = 600_000, 150_000
+_FEW_VALUES = 18
+_TELLING = 500
+"""Thousandths of a room: a line of which more may be left tells nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Sets:
     """int16[S, k]: places in the list of pods, ascending"""
     sums: np.ndarray
     """int[S, A]: what they ask for, on each account"""
+    every: bool
+    """These are all that fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ def halves(problem: Problem, kind: int, budget: Budget, size: int) -> Halves:
     limit = np.concatenate((free, free[budget.row[of_some]]))
     small = np.int32 if int(limit.max(initial=0)) < 1 << 29 else np.int64
     asked, limit = asked.astype(small), limit.astype(small)
-    sets = [Sets(np.arange(len(pods), dtype=np.int16)[:, None], asked)]
+    sets = [Sets(np.arange(len(pods), dtype=np.int16)[:, None], asked, True)]
     cells = 0
     for _ in range(size - 1):
         sets.append(_one_more(sets[-1], asked, limit))
@@ -86,12 +92,19 @@ def _one_more(sets: Sets, asked: np.ndarray, limit: np.ndarray) -> Sets:
     pod = members[source, -1] + 1 + offset
     together = sums[source] + asked[pod]
     fits = np.flatnonzero((together <= limit).all(axis=1))
-    return Sets(np.hstack((members[source[fits]], pod[fits, None].astype(np.int16))), together[fits])
+    every = sets.every and thin.step == 1
+    return Sets(np.hstack((members[source[fits]], pod[fits, None].astype(np.int16))), together[fits], every)
 
 
 def _every(many: int, most: int) -> slice:
     """Of so many, evenly, no more than about `most`."""
     return slice(None, None, max(-(-many // most), 1))
+
+
+def _sample(many: int, most: tuple[int, int], times: int = 1, each: int = 1) -> slice:
+    """All of so many, or where these are too many evenly a smaller number: with so much choice a few will do."""
+    all_of_them, some = most
+    return slice(None) if many * each <= all_of_them * times else _every(many * each, some * times)
 
 
 def _ranges(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,61 +113,84 @@ def _ranges(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return source, np.arange(len(source)) - (np.cumsum(lengths) - lengths)[source]
 
 
-def joined(half: Halves, pods: int, waste: np.ndarray) -> tuple[np.ndarray, int]:
+def joined(half: Halves, pods: int, waste: np.ndarray) -> tuple[np.ndarray, bool, int]:
     """Fillings of so many pods that take no more than `waste` (int64[L]) from any line.
 
-    Returns (int16[P, pods] places in the list of pods, expansions that it was worth).
+    Returns (int16[P, pods] places in the list of pods, whether these are all, expansions that it was worth).
     """
     floor = half.room - waste
     if pods == 1 or not len(floor):
         sets = half.sets[0]
-        return sets.members[(sets.sums[:, half.account] >= floor).all(axis=1)], 1
+        return sets.members[(sets.sums[:, half.account] >= floor).all(axis=1)], True, 1
     left, right = half.sets[pods // 2 - 1], half.sets[(pods + 1) // 2 - 1]
-    i, j, cells = _partners(left, right, floor, half)
-    thin = _every(len(i), _JOINED_A_POD * len(half.pods))
-    return np.hstack((left.members[i[thin]], right.members[j[thin]])), 1 + cells // CELLS_PER_EXPANSION
+    i, j, every, cells = _partners(left, right, floor, half)
+    thin = _sample(len(i), _JOINED_A_POD, len(half.pods))
+    every &= left.every and right.every and thin == slice(None)
+    return np.hstack((left.members[i[thin]], right.members[j[thin]])), every, 1 + cells // CELLS_PER_EXPANSION
 
 
-def _partners(left: Sets, right: Sets, floor: np.ndarray, half: Halves) -> tuple[np.ndarray, np.ndarray, int]:
-    """Indices of the left and right sets that make a filling, each filling once; and bytes looked at for it."""
-    coarse, fine = _keys(half, floor)
-    steps = floor[coarse] if coarse is not None else 0, half.room[coarse] if coarse is not None else 0
-    values = np.arange(max(int(steps[0]), 0), int(steps[1]) + 1)
-    right_coarse, right_fine = _column(right, half, coarse), _column(right, half, fine)
-    scale = int(max(right_fine.max(initial=0), half.room[fine])) + 2
-    key = right_coarse * scale + right_fine
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    need = (values[:, None] - _column(left, half, coarse)) * scale
-    left_fine = _column(left, half, fine)
-    first = np.searchsorted(key, need + np.clip(floor[fine] - left_fine, 0, None))
-    last = np.searchsorted(key, need + np.maximum(half.room[fine] - left_fine, -1), "right")
-    count = np.where(need >= 0, np.maximum(last - first, 0), 0).ravel()
-    thin = _every(int(count.sum()), _PAIRS_A_POD * len(half.pods))
+def _partners(left: Sets, right: Sets, floor: np.ndarray, half: Halves) -> tuple[np.ndarray, np.ndarray, bool, int]:
+    """Indices of the left and right sets that make a filling, each once; whether these are all; bytes looked at."""
+    source, first, last, order, every = _ranges_of_partners(left, right, floor, half)
+    count = np.maximum(last - first, 0)
+    thin = _sample(int(count.sum()), _PAIRS_A_POD, len(half.pods))
     chosen = np.arange(count.size)[thin]
     which, offset = _ranges(count[chosen])
-    i, j = chosen[which] % len(left.members), order[first.ravel()[chosen][which] + offset]
-    cells = 20 * count.size + 8 * len(key) + 40 * len(i)
+    i, j = source[chosen[which]], order[first[chosen][which] + offset]
+    cells = 50 * count.size + 8 * len(order) + 40 * len(i)
     once = left.members[i, -1] < right.members[j, 0]
     i, j = i[once], j[once]
     both = left.sums[i] + right.sums[j]
     cells += both.nbytes
     good = (both <= half.limit).all(axis=1) & (both[:, half.account] >= floor).all(axis=1)
-    return i[good], j[good], cells
+    return i[good], j[good], every and thin == slice(None), cells
 
 
-def _column(sets: Sets, half: Halves, line: int | None) -> np.ndarray:
-    """int64[S]: the sums on a line of the budget, zeros for none."""
-    if line is None:
-        return np.zeros(len(sets.sums), dtype=np.int64)
-    return sets.sums[:, half.account[line]].astype(np.int64)
+def _ranges_of_partners(
+    left: Sets, right: Sets, floor: np.ndarray, half: Halves
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    """(left set, first and behind the last of its partners, the order of the right sets that these are in, all of them)
+
+    Right sets are ordered by what they ask for on some lines; of the last of these a range may do, of the others each
+    allowed sum is gone through.
+    """
+    *few, fine = _keys(half, floor)
+    values = list(product(*(range(max(int(floor[line]), 0), int(half.room[line]) + 1) for line in few)))
+    thin = _sample(len(left.sums), _LOOKUPS, 1, len(values))
+    chosen = np.arange(len(left.sums))[thin]
+    scale = half.room + 1
+    key = _mixed(right.sums[:, half.account], [*few, fine], scale)
+    order = np.argsort(key, kind="stable")
+    mine = left.sums[np.ix_(chosen, half.account)]
+    own = _mixed(mine, few, scale)
+    sums = [(_mixed(np.array([v]), list(range(len(few))), scale[few]) - own) * scale[fine] for v in values]
+    possible = np.concatenate([(mine[:, few] <= v).all(axis=1) for v in values])
+    asking = np.flatnonzero(possible)
+    base, source = np.concatenate(sums)[asking], asking % len(chosen)
+    taken = mine[source, fine].astype(np.int64)
+    first = np.searchsorted(key[order], base + np.clip(floor[fine] - taken, 0, None))
+    last = np.searchsorted(key[order], base + half.room[fine] - taken, "right")
+    return chosen[source], first, last, order, thin == slice(None)
 
 
-def _keys(half: Halves, floor: np.ndarray) -> tuple[int | None, int]:
-    """(line whose few allowed sums are gone through, line whose allowed sums are a range in an order)."""
-    width = half.room - floor + 1
+def _mixed(sums: np.ndarray, lines: list[int], scale: np.ndarray) -> np.ndarray:
+    """int64[S]: one number for the sums (int[S, L]) on these lines."""
+    mixed = np.zeros(len(sums), dtype=np.int64)
+    for line in lines:
+        mixed = mixed * scale[line] + np.minimum(sums[:, line], scale[line] - 1)
+    return mixed
+
+
+def _keys(half: Halves, floor: np.ndarray) -> list[int]:
+    """Lines that tell most about a set, as many as have few allowed sums together; the last has most of them."""
+    width = half.room - np.maximum(floor, 0) + 1
     share = np.where(half.room > 0, width * 1000 // np.maximum(half.room, 1), 1_000_000)
-    order = np.argsort(share, kind="stable").tolist()
-    few = [line for line in order[1:] if half.room[line] > 0 and width[line] <= _FEW_VALUES]
-    few = [line for line in few if half.account[line] != half.account[order[0]]]
-    return (few[0] if few else None), order[0]
+    first, *others = np.argsort(share, kind="stable").tolist()
+    lines = [first]
+    for line in others:
+        longer = sorted([*lines, line], key=lambda other: int(width[other]))
+        if share[line] > _TELLING or any(half.account[line] == half.account[other] for other in lines):
+            continue
+        if np.prod(width[longer[:-1]]) <= _FEW_VALUES and np.prod(half.room[longer] + 1.0) < 2**62:
+            lines = longer
+    return lines

@@ -46,6 +46,7 @@ class Relaxation:
         self._filling, self._class = np.nonzero(pool.counts)
         self._count = pool.counts[self._filling, self._class].astype(np.float64)
         self._inside = np.zeros(len(pool.kind), dtype=bool)
+        self._struck = np.zeros(len(pool.kind), dtype=bool)
         self.columns = np.zeros(0, dtype=np.int64)
         """Which filling each column stands for."""
         self.spent = 0
@@ -71,6 +72,13 @@ class Relaxation:
         bounds = np.zeros(len(which)), np.full(len(which), most)
         self._solver.changeColsBounds(len(which), which, *bounds)
 
+    def only(self, allowed: np.ndarray) -> None:
+        """No other fillings than these (bool[P]) may be taken from now on."""
+        self._struck = ~allowed
+        which = np.arange(len(self.columns), dtype=np.int32) + self._classes
+        most = np.where(allowed[self.columns], np.inf, 0.0)
+        self._solver.changeColsBounds(len(which), which, np.zeros(len(which)), most)
+
     def solve(self, limit: int) -> tuple[float, np.ndarray] | None:
         """(members left out at least, float64 how often each column is taken); None if `limit` expansions are spent."""
         for _ in range(_ROUNDS):
@@ -92,7 +100,7 @@ class Relaxation:
         worth = self._count * self._row_duals[self._class]
         gain = self._row_duals[self._classes :][self.pool.kind]
         gain = gain + np.bincount(self._filling, weights=worth, minlength=len(gain))
-        gain[self._inside] = 0.0
+        gain[self._inside | self._struck] = 0.0
         better = np.flatnonzero(gain > _TOLERANCE)
         order: np.ndarray = better[np.argsort(-gain[better], kind="stable")][:_BATCH]
         return order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DEFAULT_EXPANSIONS = 1_250
+DEFAULT_EXPANSIONS = 2_500
 MAX_DOUBLINGS = 4
 
 
@@ -12,8 +12,8 @@ MAX_DOUBLINGS = 4
 class Work:
     """`expansions` search nodes for an entry's first attempt, doubled by each further one, up to 16x.
 
-    One is about 0.2 ms of a core, so the default is about 250 ms. It pays for a state of the depth-first search; 100 kB
-    of fillings made or compared; `relaxation.ITERATIONS_PER_EXPANSION` steps of the simplex method.
+    One is about 0.2 ms of a core, so the default is about half a second. It pays for a state of the depth-first search;
+    100 kB of fillings made or compared; `relaxation.ITERATIONS_PER_EXPANSION` steps of the simplex method.
     """
 
     expansions: int = DEFAULT_EXPANSIONS
