@@ -8,6 +8,7 @@ import pytest
 
 from muster.api import catalog
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
+from muster.apiserver.ownership import dressed
 from muster.apiserver.schema import member, resolved, schema
 from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
 
@@ -47,7 +48,7 @@ def test_stored_objects_fit_as_they_are(new_api):
     api.made(pod_manifest("a"))
     api.bind("a", "n1")
     api.delete("pods", "a")
-    assert schema("v1", "Pod").fits(api.get("pods", "a"))
+    assert schema("v1", "Pod").fits(dressed(api.get("pods", "a")))
 
 
 @pytest.mark.parametrize(

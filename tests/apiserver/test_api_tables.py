@@ -7,6 +7,7 @@ import pytest
 from muster.api import catalog
 from muster.api.calls import Request, Response
 from muster.api.instant import SECOND
+from muster.apiserver.ownership import dressed
 from muster.apiserver.sheet import duration
 from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
 
@@ -99,7 +100,7 @@ def test_rows_carry_metadata_the_object_or_nothing(api):
     (row,) = read(api, PODS).body["rows"]
     assert row["object"]["kind"] == "PartialObjectMetadata" and "spec" not in row["object"]
     (row,) = read(api, PODS, includeObject="Object").body["rows"]
-    assert row["object"] == api.get("pods", "a")
+    assert row["object"] == dressed(api.get("pods", "a"))
     (row,) = read(api, PODS, includeObject="None").body["rows"]
     assert row["object"] is None
     answer = api.server.handle(Request("GET", PODS, {"includeObject": "All"}, accept=TABLE), api.now)

@@ -197,7 +197,7 @@ def test_copies_of_copies_do_not_grow_without_bound(api):
     assert api.patch("pods", "a", steps, JSON_PATCH).status == 413
 
 
-@pytest.mark.parametrize("content_type", [JSON, "application/apply-patch+yaml", "text/plain", ""])
+@pytest.mark.parametrize("content_type", [JSON, "application/apply-patch+cbor", "text/plain", ""])
 def test_other_kinds_of_patches_are_refused(api, content_type):
     api.made(pod_manifest("a"))
     answer = api.patch("pods", "a", {}, content_type)

@@ -79,7 +79,7 @@ def test_health_is_plain_text(bare):
         ("POST", PODS, b"[" * 1_000_000, JSON, 400),
         ("POST", PODS, b"kind: Pod", {"Content-Type": "application/yaml"}, 415),
         ("POST", PODS, b"k8s\x00", {"Content-Type": "application/vnd.kubernetes.protobuf"}, 400),
-        ("PATCH", f"{PODS}/a", b"{}", {"Content-Type": "application/apply-patch+yaml"}, 404),
+        ("PATCH", f"{PODS}/a", b"{}", {"Content-Type": "application/apply-patch+yaml"}, 422),
         ("GET", PODS, None, {"Accept": "application/vnd.kubernetes.protobuf"}, 406),
         ("GET", "/api/v1/unknown", None, JSON, 404),
         ("GET", "/%2e%2e/%2e%2e/etc/passwd", None, JSON, 404),

@@ -247,3 +247,52 @@ def test_port_forward_says_so_too(kubectl):
     kubectl("create", given=POD)
     kubectl("patch pod a --subresource=status --type=merge -p", '{"status":{"phase":"Running"}}')
     assert "not served by hollow nodes" in kubectl.refused("port-forward pod/a 0:80")
+
+
+def labelled(**labels):
+    return POD | {"metadata": {"name": "a", "labels": labels}}
+
+
+def test_server_side_apply_with_conflicts_and_force(kubectl):
+    assert "serverside-applied" in kubectl("apply --server-side", given=labelled(a="1"))
+    assert "serverside-applied" in kubectl("apply --server-side --field-manager=other", given=labelled(a="1", b="1"))
+    said = kubectl.refused("apply --server-side --field-manager=third", given=labelled(a="2"))
+    assert "Apply failed with 2 conflicts" in said and "- .metadata.labels.a" in said and "--force-conflicts" in said
+    kubectl("apply --server-side --field-manager=third --force-conflicts", given=labelled(a="2"))
+    managers = {
+        entry["manager"]: entry for entry in kubectl.read("pod a --show-managed-fields")["metadata"]["managedFields"]
+    }
+    assert "f:a" in managers["third"]["fieldsV1"]["f:metadata"]["f:labels"]
+    assert managers["other"]["fieldsV1"]["f:metadata"]["f:labels"] == {"f:b": {}}
+    kubectl("apply --server-side --field-manager=other", given=labelled())
+    assert kubectl.read("pod a")["metadata"]["labels"] == {"a": "2"}
+    assert "managedFields" not in kubectl.read("pod a")["metadata"]
+
+
+def test_from_client_side_to_server_side_apply(kubectl):
+    kubectl("apply", given=labelled(a="1", b="1"))
+    kubectl("apply --server-side", given=labelled(a="2"))
+    meta = kubectl.read("pod a --show-managed-fields")["metadata"]
+    assert meta["labels"] == {"a": "2"}
+    managers = {(entry["manager"], entry["operation"]) for entry in meta["managedFields"]}
+    assert managers == {("kubectl", "Apply"), ("kubectl-last-applied", "Apply")}
+
+
+def test_differences_by_server_side_apply(kubectl):
+    kubectl("apply --server-side", given=labelled(a="1"))
+    done = kubectl.run("diff --server-side", given=labelled(a="2"))
+    assert done.returncode == 1 and '+    a: "2"' in done.stdout, done.stdout + done.stderr
+    assert kubectl.run("diff --server-side", given=labelled(a="1")).returncode == 0
+
+
+def test_editing_in_an_editor(kubectl, tmp_path):
+    kubectl("create", given=labelled(a="1"))
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i \'s/a: "1"/a: "2"/\' "$1"\n')
+    editor.chmod(0o755)
+    done = subprocess.run(
+        [*kubectl._base, "edit", "pod", "a"],
+        env=kubectl._environment | {"KUBE_EDITOR": str(editor)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "pod/a edited" in done.stdout, done.stderr
+    assert kubectl.read("pod a")["metadata"]["labels"] == {"a": "2"}

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from muster.api.calls import JSON
-from muster.apiserver import protobuf, status
+from muster.apiserver import ownership, protobuf, status
 from muster.apiserver.schema import Schema
 from muster.apiserver.state import Call
 
@@ -194,6 +194,9 @@ def _matching(value: dict[str, Any], api_version: str, kind: str) -> dict[str, A
 
 
 def _fields(call: Call, schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
+    meta = value.get("metadata")
+    if isinstance(meta, dict) and isinstance(meta.get(ownership.KEY), ownership.Deferred):
+        value = ownership.undressed(value)  # a stored object that comes back in process
     if schema.fits(value):
         return value
     if too_deep(value):

@@ -12,7 +12,8 @@ from muster.apiserver import decode, status
 from muster.apiserver.schema import Schema
 from muster.apiserver.strategic import strategic_merge
 
-MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
+APPLY_PATCH = "application/apply-patch+yaml"
+MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 MAX_OPERATIONS = 10_000
 LONGEST_SHOWN = 200
 """Characters of a path that a message repeats."""
@@ -40,7 +41,7 @@ def media_type(content_type: str) -> str:
 
 
 def patched(media_type: str, schema: Schema, original: Any, patch: Any) -> Any:
-    """`original` after `patch`, which is of one of MEDIA_TYPES, sharing what stayed the same.
+    """`original` after `patch`, which is of one of MEDIA_TYPES but an apply, sharing what stayed the same.
 
     Raises:
         Failure: 400 for a malformed patch, 413 for one that is too much, 422 for one that cannot be applied.

@@ -6,10 +6,25 @@ from collections.abc import Callable
 
 from muster.api.calls import Request, Response
 from muster.api.instant import Instant
-from muster.apiserver import binding, deletion, discovery, eviction, paths, reads, status, tables, writes
+from muster.api.validation.field import Path
+from muster.apiserver import (
+    apply,
+    binding,
+    deletion,
+    discovery,
+    eviction,
+    ownership,
+    paths,
+    reads,
+    status,
+    tables,
+    writes,
+)
 from muster.apiserver.state import Call, State
 from muster.apiserver.watch import Watch
 
+HERE = "muster"
+"""The manager of what is written without a name."""
 Verb = Callable[[Call], Response | Watch]
 
 
@@ -67,12 +82,27 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
     if verb is None:
         allowed = ", ".join(verbs)
         raise status.method_not_allowed(f"{request.path} does not take {request.method}, only {allowed}")
+    state.store.author = _author(call) if verb in _CLAIMING else None
     made = verb(call)
     if form.name:
         made = tables.shaped(call, form, made)
     if call.warnings and isinstance(made, Response):
         made = Response(made.status, made.body, {**made.headers, "Warning": ", ".join(map(_warning, call.warnings))})
     return made
+
+
+_CLAIMING = (writes.create, writes.update, writes.apply_patch)
+
+
+def _author(call: Call) -> ownership.Author:
+    """Who owns what this call changes: as it says itself, or as its user agent begins."""
+    manager = call.request.query.get("fieldManager")
+    if manager is None or manager == "":
+        manager = call.request.user_agent.partition("/")[0][: ownership.LONGEST_NAME] or HERE
+    elif len(manager) > ownership.LONGEST_NAME or not manager.isprintable():
+        why = f"at most {ownership.LONGEST_NAME} printable characters"
+        raise status.unprocessable_options(Path("fieldManager").invalid(manager[:200], why), "PatchOptions")
+    return apply.author(call, manager, ownership.UPDATE)
 
 
 def _verbs(target: paths.Target) -> dict[str, Verb]:

@@ -127,10 +127,15 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> Failure:
     return Failure(422, "Invalid", f'{shown} "{name}" is invalid: {said}', details=details)
 
 
-def unprocessable_options(error: FieldError) -> Failure:
-    """Query parameters of a list or watch contradict each other."""
-    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": _causes([error])}
-    return Failure(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {error}', details=details)
+def unprocessable_options(error: FieldError, options: str = "ListOptions") -> Failure:
+    """Query parameters contradict each other, or one is missing."""
+    details = {"group": "meta.k8s.io", "kind": options, "causes": _causes([error])}
+    return Failure(422, "Invalid", f'{options}.meta.k8s.io "" is invalid: {error}', details=details)
+
+
+def apply_conflict(message: str, causes: Sequence[Cause]) -> Failure:
+    """Others own fields that an apply would change."""
+    return Failure(409, "Conflict", message, details={"causes": list(causes)})
 
 
 def unprocessable(message: str) -> Failure:

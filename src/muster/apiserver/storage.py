@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muster.api.machine import ADDED, DELETED, MODIFIED
+from muster.apiserver import ownership
 from muster.apiserver.log import Log, Raw, WatchEvent
 
 _NONE: Mapping[str, Raw] = {}
@@ -20,6 +21,8 @@ class Store:
 
     def __init__(self, history: int) -> None:
         self.revision = 0
+        self.author: ownership.Author | None = None
+        """Who owns what the present call changes; None: nobody new."""
         self._history = history
         self._objects: dict[str, dict[str, dict[str, Raw]]] = {}
         self._logs: dict[str, Log] = {}
@@ -51,10 +54,18 @@ class Store:
         previous = space.get(name)
         self.revision += 1
         raw["metadata"]["resourceVersion"] = str(self.revision)
+        self.claim(raw, previous)
         space[name] = raw
         change = ADDED if previous is None else MODIFIED
         self.log(resource).append(WatchEvent(change, raw, self.revision, previous))
         return raw
+
+    def claim(self, raw: dict[str, Any], previous: Raw | None) -> None:
+        """Notes in the metadata of a new version who made it, unless the call has said itself who owns what."""
+        meta = raw["metadata"]
+        before = None if previous is None else previous["metadata"].get(ownership.KEY)
+        if meta.get(ownership.KEY) is before and (before is not None or self.author is not None):
+            meta[ownership.KEY] = ownership.Deferred(previous, self.author)
 
     def remove(self, resource: str, namespace: str, name: str) -> Raw:
         """Takes an object out; its last state, at the revision of the removal, is what watches see.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.api.calls import JSON, Response
-from muster.apiserver import status
+from muster.apiserver import ownership, status
 from muster.apiserver.columns import GENERIC, KINDS
 from muster.apiserver.log import Raw, WatchEvent
 from muster.apiserver.sheet import Column, Sheet
@@ -85,7 +85,13 @@ def _list_meta(body: Raw) -> Json:
 
 
 def _partial(raw: Raw, version: str) -> Json:
-    return {"kind": PARTIAL, "apiVersion": f"{META}/{version}", "metadata": raw["metadata"]}
+    return {"kind": PARTIAL, "apiVersion": f"{META}/{version}", "metadata": ownership.dressed(raw)["metadata"]}
+
+
+def _row_object(raw: Raw, version: str) -> Json:
+    """Rows go without managed fields, which nobody looks for there."""
+    meta = ownership.bare(raw["metadata"])
+    return {"kind": PARTIAL, "apiVersion": f"{META}/{version}", "metadata": meta}
 
 
 def _columns(call: Call) -> tuple[Column, ...]:
@@ -115,7 +121,7 @@ def _rows(call: Call, form: Form, columns: tuple[Column, ...], sheet: Sheet) -> 
         made: Json = {"cells": [column.cell(raw, sheet) for column in columns]}
         if told == "None":
             return {**made, "object": None}
-        return {**made, "object": raw if told == "Object" else _partial(raw, form.version)}
+        return {**made, "object": ownership.dressed(raw) if told == "Object" else _row_object(raw, form.version)}
 
     return row
 

@@ -7,7 +7,8 @@ from typing import Any
 from muster.api import catalog
 from muster.api.calls import Response
 from muster.api.validation import pod_update
-from muster.apiserver import admission, decode, deletion, metadata, patch, status
+from muster.api.validation.field import METADATA
+from muster.apiserver import admission, apply, decode, deletion, metadata, ownership, patch, status
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
 
@@ -22,7 +23,7 @@ def create(call: Call) -> Response:
     return _create(call, decode.new_object(call))
 
 
-def _create(call: Call, given: Json) -> Response:
+def _create(call: Call, given: Json, entries: ownership.Entries | None = None) -> Response:
     dry_run = call.dry_run()
     meta = metadata.for_create(call, given.get("metadata") or {})
     made = call.kind.prepare(_arranged(call, given, meta), None, call.gates)
@@ -34,7 +35,10 @@ def _create(call: Call, given: Json) -> Response:
         raise status.invalid(call.kind, meta["name"], errors)
     if call.store.get(call.kind.plural, call.namespace, meta["name"]) is not None:
         raise status.already_exists(call.kind, meta["name"])
+    if entries is not None:
+        made["metadata"][ownership.KEY] = ownership.Deferred(None, None, entries)
     if dry_run:
+        call.store.claim(made, None)
         return Response(201, made)
     return Response(201, call.store.put(call.kind.plural, call.namespace, meta["name"], made))
 
@@ -50,25 +54,77 @@ def update(call: Call) -> Response:
 
 
 def apply_patch(call: Call) -> Response:
-    """PATCH of an object or a subresource of it: 200 and the stored object."""
+    """PATCH of an object or a subresource of it: 200 and the stored object; 201 if an apply has made it."""
+    if decode.content_type(call.request.content_type) == apply.MEDIA_TYPE:
+        return _apply(call)
     old = call.stored()
     media_type = patch.media_type(call.request.content_type)
-    changed = patch.patched(media_type, call.schema, old, decode.text(call))
+    apply.refuse_force(call)
+    text = decode.text(call)
+    changed = patch.patched(media_type, call.schema, _as_read(old, text), text)
     if changed is None:
         raise status.unprocessable("the patch leaves no object")
     return replace(call, old, decode.checked(call, changed))
 
 
-def replace(call: Call, old: Raw, given: Json) -> Response:
-    """Makes `given` the new version, as far as the subresource may change it; nothing happens if nothing differs."""
+def _as_read(old: Raw, body: Any) -> Raw:
+    """An object as a patch sees it: who owns what is only made out where the patch is about that."""
+    if isinstance(body, dict):
+        told = ownership.KEY in (body.get("metadata") or ())
+    else:
+        told = ownership.KEY in repr(body)
+    return ownership.dressed(old) if told else ownership.undressed(old)
+
+
+def _apply(call: Call) -> Response:
+    old = call.store.get(call.kind.plural, call.namespace, call.name)
+    if old is None:
+        if call.subresource:
+            raise status.not_found(call.kind, call.name)
+        made = apply.merged(call, None, ())
+        return _create(call, made.object, made.entries)
+    made = apply.merged(call, ownership.undressed(old), ownership.entries_of(old))
+    return replace(call, old, made.object, made.entries)
+
+
+def _claimed(call: Call, old: Raw, given: Json) -> ownership.Entries | None:
+    """Who owns what, where the body says something else of it than the stored object; entries of before this write.
+
+    Raises:
+        Failure: 422, it is malformed.
+    """
+    told = (given.get("metadata") or {}).get(ownership.KEY)
+    if not told:
+        return None
+    if any(not entry for entry in told):
+        return ()
+    try:
+        read = ownership.read(told)
+    except ValueError as failure:
+        error = (METADATA / ownership.KEY).invalid("", str(failure))
+        raise status.invalid(call.kind, call.name, [error]) from None
+    return None if read == ownership.entries_of(old) else read
+
+
+def replace(call: Call, old: Raw, given: Json, entries: ownership.Entries | None = None) -> Response:
+    """Makes `given` the new version, as far as the subresource may change it; nothing happens if nothing differs.
+
+    With `entries`, those say who owns what afterwards.
+    """
     dry_run = call.dry_run()
+    base = _claimed(call, old, given) if entries is None else None
     meta = metadata.for_update(call, old["metadata"], given.get("metadata") or {})
     made = _VERSIONS.get(call.subresource, _whole)(call, old, given, meta)
     if metadata.spec_changed(old, made):
         metadata.next_generation(meta)
-    elif made == old:
+    elif made == old and base is None and (entries is None or ownership.same(entries, ownership.entries_of(old))):
         return Response(200, old)
+    if base is not None and call.store.author is not None:
+        entries = ownership.updated(base, old, made, call.store.author)
+    if entries is not None:
+        made["metadata"][ownership.KEY] = ownership.Deferred(None, None, entries)
     if dry_run:
+        call.store.claim(made, old)
         return Response(200, made)
     if call.kind is catalog.NAMESPACE:
         stored = call.store.put(call.kind.plural, "", call.name, made)

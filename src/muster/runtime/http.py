@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ from aiohttp import web
 from muster.api.calls import JSON, Request, Response
 from muster.apiserver import status
 from muster.apiserver.decode import MAX_BODY
+from muster.apiserver.ownership import dressed
 from muster.apiserver.watch import Watch, WatchEvent
 from muster.runtime.changes import Changes
 
@@ -194,7 +195,7 @@ async def _heard(bell: asyncio.Event, seconds: float) -> None:
 async def _write(response: web.StreamResponse, watch: Watch, events: Sequence[WatchEvent]) -> None:
     for start in range(0, len(events), EVENTS_PER_WRITE):
         batch: Iterable[WatchEvent] = events[start : start + EVENTS_PER_WRITE]
-        await response.write(b"".join(_line(event.type, watch.shown(event)) for event in batch))
+        await response.write(b"".join(_line(event.type, dressed(watch.shown(event))) for event in batch))
 
 
 def _line(change: str, raw: Any) -> bytes:
@@ -239,4 +240,13 @@ def _response(made: Response) -> web.Response:
         headers.setdefault("Content-Type", "text/plain; charset=utf-8")
         return web.Response(status=made.status, body=made.body.encode(), headers=headers)
     headers.setdefault("Content-Type", JSON)
-    return web.Response(status=made.status, body=msgspec.json.encode(made.body), headers=headers)
+    return web.Response(status=made.status, body=msgspec.json.encode(_dressed(made.body)), headers=headers)
+
+
+def _dressed(body: Any) -> Any:
+    """The body with managed fields written out."""
+    if not isinstance(body, Mapping):
+        return body
+    if "items" in body:
+        return {**body, "items": [dressed(raw) for raw in body["items"]]}
+    return dressed(body)

@@ -1,0 +1,281 @@
+"""Who owns which field: `metadata.managedFields`.
+
+In the store it is a `Deferred`: who wrote this version, over which one. Only a reader outside, or an apply, makes the
+entries of it, so that writing stays cheap; `dressed` puts them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from muster.api.instant import Instant, to_time
+from muster.apiserver import fieldsets
+from muster.apiserver.fieldsets import Changes, Path
+from muster.apiserver.shapes import Shape, shape
+
+Json = dict[str, Any]
+Raw = Mapping[str, Any]
+
+KEY = "managedFields"
+APPLY, UPDATE = "Apply", "Update"
+LONGEST_NAME = 128
+MOST_UPDATERS = 10
+ANCIENT = "ancient-changes"
+_DEEPEST = 8
+"""Versions that a `Deferred` may wait for."""
+
+
+class Author(NamedTuple):
+    """Who writes, how, and when."""
+
+    manager: str
+    operation: str
+    subresource: str
+    at: Instant
+    resets: bool = False
+    """What is in the status is not this write's to own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one manager owns through one kind of write."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+    time: str
+    fields: frozenset[Path]
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        return self.manager, self.operation, self.api_version, self.subresource
+
+
+Entries = tuple[Entry, ...]
+
+
+class Deferred:
+    """The managed fields of one version of an object: entries, or what they can be made from.
+
+    Two of them are equal: who owns its fields is not part of what an object says.
+    """
+
+    __slots__ = ("_author", "_entries", "_previous", "depth")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, previous: Raw | None, author: Author | None, entries: Entries | None = None) -> None:
+        self._previous = previous
+        self._author = author
+        self._entries = entries
+        self.depth = 0
+        before = None if previous is None or entries is not None else previous["metadata"].get(KEY)
+        if isinstance(before, Deferred):
+            self.depth = before.depth + 1
+            if self.depth > _DEEPEST and previous is not None:
+                before.entries(previous)
+                self.depth = 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Deferred)
+
+    def entries(self, raw: Raw) -> Entries:
+        """The entries of `raw`, the version that this is of."""
+        if self._entries is None:
+            before = entries_of(self._previous) if self._previous is not None else ()
+            self._entries = before if self._author is None else updated(before, self._previous, raw, self._author)
+            self._previous = self._author = None
+            self.depth = 0
+        return self._entries
+
+
+def entries_of(raw: Raw) -> Entries:
+    """Who owns what of a stored object."""
+    found = raw["metadata"].get(KEY)
+    return found.entries(raw) if isinstance(found, Deferred) else ()
+
+
+def dressed(raw: Raw) -> Raw:
+    """An object as it goes out, with its managed fields written out."""
+    meta = raw.get("metadata")
+    found = meta.get(KEY) if isinstance(meta, Mapping) else None
+    if meta is None or not isinstance(found, Deferred):
+        return raw
+    listed = [_written(entry) for entry in found.entries(raw)]
+    return {**raw, "metadata": {**meta, KEY: listed} if listed else bare(meta)}
+
+
+def bare(meta: Raw) -> Json:
+    """Metadata without managed fields."""
+    return {key: value for key, value in meta.items() if key != KEY}
+
+
+def undressed(raw: Raw) -> Json:
+    return {**raw, "metadata": bare(raw["metadata"])}
+
+
+# --- writes ------------------------------------------------------------------------------------------------------
+
+
+def shape_of(raw: Raw) -> Shape:
+    return shape(raw["apiVersion"], raw["kind"])
+
+
+def _own(paths: set[Path], author: Author) -> set[Path]:
+    return {path for path in paths if path[0] != "f:status"} if author.resets else paths
+
+
+def updated(before: Entries, old: Raw | None, new: Raw, author: Author) -> Entries:
+    """Entries after a write that is no apply: its author owns what it changed, and nobody else does any more."""
+    changes = fieldsets.compare(shape_of(new), old, new)
+    gained = _own(changes.added | changes.modified, author)
+    if not gained and not changes.removed:
+        return before
+    mine = Entry(author.manager, UPDATE, new["apiVersion"], author.subresource, to_time(author.at), frozenset())
+    others = [entry for entry in before if entry.identity != mine.identity]
+    had = next((entry.fields for entry in before if entry.identity == mine.identity), frozenset())
+    mine = replace(mine, fields=fieldsets.shared((had | gained) - changes.removed))
+    return _capped(_kept([*without(others, gained | changes.removed), mine]))
+
+
+def same(these: Entries, those: Entries) -> bool:
+    """Whether the same managers own the same, whenever they last said so."""
+    return {entry.identity: entry.fields for entry in these} == {entry.identity: entry.fields for entry in those}
+
+
+def without(entries: Iterable[Entry], lost: set[Path]) -> list[Entry]:
+    return [entry if entry.fields.isdisjoint(lost) else replace(entry, fields=entry.fields - lost) for entry in entries]
+
+
+def _kept(entries: Iterable[Entry]) -> Entries:
+    """Those that own something; applies first, then by time, as the real server orders them."""
+    found = [entry for entry in entries if entry.fields]
+    return tuple(sorted(found, key=lambda entry: (entry.operation, entry.time, entry.manager, entry.subresource)))
+
+
+def _capped(entries: Entries) -> Entries:
+    """Of many updaters the oldest become one."""
+    updaters = [entry for entry in entries if entry.operation == UPDATE and not entry.subresource]
+    if len(updaters) <= MOST_UPDATERS:
+        return entries
+    old = updaters[: len(updaters) - MOST_UPDATERS + 1]
+    fields = frozenset(path for entry in old for path in entry.fields)
+    ancient = replace(old[-1], manager=ANCIENT, fields=fields)
+    return _kept([ancient, *(entry for entry in entries if entry not in old)])
+
+
+class Applied(NamedTuple):
+    """What an apply makes: the object before defaults, who owns what, and what stands against it."""
+
+    object: Json
+    entries: Entries
+    conflicts: list[tuple[Entry, list[Path]]]
+
+
+def applied(live: Json | None, before: Entries, config: Json, author: Author) -> Applied:
+    """Merges a configuration into the live object (None: there is none), and takes out what its author let go.
+
+    What it changes of others' fields is a conflict; the entries are those after winning it.
+    """
+    at = shape_of(config)
+    wanted = fieldsets.fields_of(at, config)
+    wanted = {path for path in wanted if path[0] == "f:status"} if author.subresource else _own(wanted, author)
+    mine = Entry(author.manager, APPLY, config["apiVersion"], author.subresource, to_time(author.at), frozenset(wanted))
+    had = next((entry.fields for entry in before if entry.identity == mine.identity), frozenset())
+    others = [entry for entry in before if entry.identity != mine.identity]
+    base: Json = live if live is not None else {key: config[key] for key in ("apiVersion", "kind")}
+    made = fieldsets.merged(at, base, config)
+    made = fieldsets.without(at, made, _let_go(had - wanted, wanted, others))
+    changes = fieldsets.compare(at, live, made)
+    conflicts = _conflicts(others, changes)
+    lost = changes.added | changes.modified | changes.removed
+    return Applied(made, _kept([*without(others, lost), mine]), conflicts)
+
+
+def _let_go(dropped: frozenset[Path], wanted: set[Path], others: list[Entry]) -> set[Path]:
+    """What was applied before and is not any more, but for what others own, and for what holds theirs or ours."""
+    if not dropped:
+        return set()
+    held = set(wanted).union(*(entry.fields for entry in others))
+    above = {path[:length] for path in held for length in range(1, len(path) + 1)}
+    return {path for path in dropped if path not in above}
+
+
+def _conflicts(others: list[Entry], changes: Changes) -> list[tuple[Entry, list[Path]]]:
+    touched = changes.modified | changes.added
+    found = [(entry, sorted(entry.fields & touched)) for entry in others]
+    return [(entry, paths) for entry, paths in found if paths]
+
+
+def beyond(conflicts: list[tuple[Entry, list[Path]]], allowed: set[Path]) -> list[tuple[Entry, list[Path]]]:
+    """The conflicts about other fields than these."""
+    left = [(entry, [path for path in paths if path not in allowed]) for entry, paths in conflicts]
+    return [(entry, paths) for entry, paths in left if paths]
+
+
+# --- as JSON -----------------------------------------------------------------------------------------------------
+
+
+def _written(entry: Entry) -> Json:
+    made: Json = {
+        "manager": entry.manager,
+        "operation": entry.operation,
+        "apiVersion": entry.api_version,
+        "time": entry.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fieldsets.written(entry.fields),
+    }
+    return made | ({"subresource": entry.subresource} if entry.subresource else {})
+
+
+def read(given: Any) -> Entries:
+    """Entries that a client sent.
+
+    Raises:
+        ValueError: they are malformed.
+    """
+    made = []
+    for entry in given:
+        if not isinstance(entry, Mapping) or entry.get("operation") not in (APPLY, UPDATE):
+            raise ValueError("operation must be Apply or Update")
+        if entry.get("fieldsType", "FieldsV1") != "FieldsV1":
+            raise ValueError("fieldsType must be FieldsV1")
+        manager, operation, api_version, subresource, time = (
+            entry.get(name) or "" for name in ("manager", "operation", "apiVersion", "subresource", "time")
+        )
+        fields = frozenset(fieldsets.read(entry.get("fieldsV1") or {}))
+        made.append(Entry(manager, operation, api_version, subresource, time, fields))
+    return _kept(made)
+
+
+def conflict_message(conflicts: list[tuple[Entry, list[Path]]]) -> str:
+    """As the real server says it."""
+    count = sum(len(paths) for _, paths in conflicts)
+    if count == 1:
+        ((entry, (path,)),) = conflicts
+        return f"Apply failed with 1 conflict: conflict with {named(entry)}: {fieldsets.shown(path)}"
+    parts = []
+    for entry, paths in conflicts:
+        parts += [f"conflicts with {named(entry)}:", *(f"- {fieldsets.shown(path)}" for path in paths)]
+    return f"Apply failed with {count} conflicts: " + "\n".join(parts)
+
+
+def named(entry: Entry) -> str:
+    said = f'"{entry.manager}"' + (f' with subresource "{entry.subresource}"' if entry.subresource else "")
+    if entry.operation == APPLY:
+        return said
+    return f"{said} using {entry.api_version}" + (f" at {entry.time}" if entry.time else "")
+
+
+def conflict_causes(conflicts: list[tuple[Entry, list[Path]]]) -> list[dict[str, str]]:
+    return [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {named(entry)}",
+            "field": fieldsets.shown(path),
+        }
+        for entry, paths in conflicts
+        for path in paths
+    ]
