@@ -158,3 +158,55 @@ def test_merge_patch_does_what_the_examples_of_rfc_7386_say(original, patch, res
     before = copy.deepcopy(original)
     assert merged(original, patch) == result
     assert original == before
+
+
+def named(*names):
+    return [{"name": name, "image": "i"} for name in names]
+
+
+def order_after(live, patch, order=None):
+    spec = {"containers": [{"name": name} for name in patch]}
+    if order is not None:
+        spec["$setElementOrder/containers"] = [{"name": name} for name in order]
+    after = patched(pod(containers=named(*live)), {"spec": spec})
+    return "".join(item["name"] for item in after["spec"]["containers"])
+
+
+@pytest.mark.parametrize(
+    ("live", "patch", "order", "after"),
+    [
+        ("a", "b", None, "ba"),  # as documented: a container that a patch adds comes first
+        ("ab", "c", None, "cab"),
+        ("abc", "b", None, "abc"),
+        ("abc", "ca", None, "bca"),
+        ("axb", "ba", "ba", "xba"),
+        ("ab", "c", "abc", "abc"),
+        ("abx", "", "ba", "bax"),
+        ("xab", "", "ba", "xba"),
+    ],
+)
+def test_items_that_only_the_server_has_keep_their_place_among_the_others(live, patch, order, after):
+    assert order_after(live, patch, order) == after
+
+
+def test_an_order_must_name_what_the_patch_has():
+    with pytest.raises(Failure, match="does not name every item"):
+        order_after("ab", "c", "ab")
+
+
+def test_keys_to_retain_must_include_what_the_patch_sets():
+    live = pod(volumes=[{"name": "v", "emptyDir": {}}])
+    change = {"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}
+    after = patched(live, {"spec": {"volumes": [change]}})
+    assert after["spec"]["volumes"] == [{"name": "v", "hostPath": {"path": "/x"}}]
+    with pytest.raises(Failure, match="does not have what the patch sets: hostPath"):
+        patched(live, {"spec": {"volumes": [change | {"$retainKeys": ["name"]}]}})
+
+
+@pytest.mark.parametrize("first", ["finalizers", "$deleteFromPrimitiveList/finalizers"])
+def test_scalars_are_taken_out_before_others_come_in(first):
+    live = pod() | {"metadata": {"name": "a", "finalizers": ["x/a", "x/b"]}}
+    parts = {"finalizers": ["x/c"], "$deleteFromPrimitiveList/finalizers": ["x/a"]}
+    meta = {first: parts.pop(first), **parts}
+    after = patched(live, {"metadata": {"$setElementOrder/finalizers": ["x/b", "x/c"], **meta}})
+    assert after["metadata"]["finalizers"] == ["x/b", "x/c"]

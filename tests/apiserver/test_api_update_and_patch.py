@@ -245,7 +245,7 @@ def test_conditions_are_merged_by_type_in_a_strategic_patch_of_the_status(api):
     api.bind("a", "n1")
     body = {"status": {"conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"}}
     after = api.patch("pods", "a", body, STRATEGIC_PATCH, "status").body
-    assert [entry["type"] for entry in after["status"]["conditions"]] == ["PodScheduled", "Ready"]
+    assert [entry["type"] for entry in after["status"]["conditions"]] == ["Ready", "PodScheduled"]
     assert after["status"]["phase"] == "Running"
 
 

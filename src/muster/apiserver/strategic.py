@@ -35,20 +35,19 @@ def strategic_merge(node: Node | None, original: Any, patch: Json) -> Any:
     if directive not in (None, "merge"):
         raise status.bad_request(f"$patch: want merge, replace or delete, not {directive!r}")
     made = _retained(base, patch)
-    orders: list[tuple[str, Any]] = []
+    orders = {name.removeprefix(SET_ORDER): value for name, value in patch.items() if name.startswith(SET_ORDER)}
     for name, value in patch.items():
-        if name in (DIRECTIVE, RETAIN_KEYS):
-            continue
         if name.startswith(DELETE_FROM):
             _delete_from(made, name.removeprefix(DELETE_FROM), value)
-        elif name.startswith(SET_ORDER):
-            orders.append((name.removeprefix(SET_ORDER), value))
-        elif value is None:
+    for name, value in patch.items():
+        if name in (DIRECTIVE, RETAIN_KEYS) or name.startswith((DELETE_FROM, SET_ORDER)):
+            continue
+        if value is None:
             made.pop(name, None)
         else:
             _merge_field(made, name, member(node, name), value)
-    for name, order in orders:
-        _order(made, name, member(node, name), order)
+    for name, order in orders.items():
+        _order(made, base.get(name), name, member(node, name), order, patch.get(name))
     return made
 
 
@@ -70,6 +69,9 @@ def _retained(base: Json, patch: Json) -> Json:
         return dict(base)
     if not isinstance(keep, list):
         raise status.bad_request(f"{RETAIN_KEYS}: want an array of field names")
+    missing = [name for name, value in patch.items() if name[0] != "$" and value is not None and name not in keep]
+    if missing:
+        raise status.bad_request(f"{RETAIN_KEYS} does not have what the patch sets: {', '.join(missing)}")
     return {name: value for name, value in base.items() if name in keep}
 
 
@@ -81,8 +83,10 @@ def _merge_list(node: Node | None, original: Any, patch: list[Any], name: str) -
     if not merges:
         return [_undirected(item) for item in patch]
     if key is None:
-        return list({_identity(item): item for item in (*base, *patch)}.values())
-    return _merge_by_key(node, base, patch, key, name)
+        united = list({_identity(item): item for item in (*base, *patch)}.values())
+        return _arranged(united, base, patch, None)
+    merged = _merge_by_key(node, base, patch, key, name)
+    return _arranged(merged, base, [item for item in patch if not _directed(item, "delete")], key)
 
 
 def _directed(item: Any, directive: str) -> bool:
@@ -132,21 +136,43 @@ def _delete_from(made: Json, name: str, values: Any) -> None:
         made[name] = [item for item in present if _identity(item) not in unwanted]
 
 
-def _order(made: Json, name: str, node: Node | None, order: Any) -> None:
-    """`$setElementOrder/<field>`: these come in this order; items that it does not name keep their places."""
+def _order(made: Json, base: Any, name: str, node: Node | None, order: Any, patch: Any) -> None:
+    """`$setElementOrder/<field>`: these come in this order; others stay before those that they came before."""
     if not isinstance(order, list):
         raise status.bad_request(f"{SET_ORDER}{name}: want an array")
     items = made.get(name)
     if not isinstance(items, list):
         return
     key = _strategy(node)[0]
+    named = {_place(entry, key) for entry in order}
+    for item in patch if isinstance(patch, list) else ():
+        if _place(item, key) not in named and not _directed(item, "delete") and not _directed(item, "replace"):
+            raise status.bad_request(f"{SET_ORDER}{name} does not name every item of {name} that the patch has")
+    made[name] = _arranged(items, base if isinstance(base, list) else [], order, key)
 
-    def identity(item: Any) -> bytes:
-        return _identity(item.get(key) if key is not None and isinstance(item, dict) else item)
 
-    rank = {identity(entry): index for index, entry in enumerate(order)}
-    ordered = iter(sorted((item for item in items if identity(item) in rank), key=lambda item: rank[identity(item)]))
-    made[name] = [next(ordered) if identity(item) in rank else item for item in items]
+def _place(item: Any, key: str | None) -> bytes:
+    """What tells an item from others."""
+    return _identity(item.get(key) if key is not None and isinstance(item, dict) else item)
+
+
+def _arranged(items: list[Any], base: list[Any], order: list[Any], key: str | None) -> list[Any]:
+    """`items` with those of `order` in that order, and each other one before the first of them that it came before.
+
+    What `base`, the list as it was, does not have comes as early as the order allows.
+    """
+    rank = {_place(entry, key): index for index, entry in enumerate(order)}
+    was = {_place(entry, key): index for index, entry in enumerate(base)}
+    named = sorted((item for item in items if _place(item, key) in rank), key=lambda item: rank[_place(item, key)])
+    others = [item for item in items if _place(item, key) not in rank]
+    others.sort(key=lambda item: was.get(_place(item, key), len(was)))
+    made: list[Any] = []
+    for item in named:
+        here = was.get(_place(item, key))
+        while here is not None and others and was.get(_place(others[0], key), len(was)) < here:
+            made.append(others.pop(0))
+        made.append(item)
+    return made + others
 
 
 def _undirected(value: Any) -> Any:
