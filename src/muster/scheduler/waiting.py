@@ -90,8 +90,9 @@ class Waiting:
         `topics`: all that the volumes of its pods depend on.
         """
         cures = diagnosis.wakes_on
-        # What is said of the nearest domain need not hold in the others.
-        entry.for_room = not cures or not diagnosis.proven or bool(cures & _ROOM) or entry.within is not None
+        # What is said of the nearest domain need not hold in the others, nor that of one group in a hierarchy.
+        many = entry.within is not None or entry.key.kind is EntryKind.COMPOSITE
+        entry.for_room = many or not cures or not diagnosis.proven or bool(cures & _ROOM)
         entry.lacks = lacks
         entry.classes = frozenset(classes)
         if Cure.NEIGHBOURS_CHANGED in cures:
