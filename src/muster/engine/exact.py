@@ -28,6 +28,8 @@ _REST = 10, 6
 """A list is made anew for the rest when no more than six tenths of its members are left."""
 _PAIRS_SHARE = 4, 5
 """So much of what is left may be spent on the search by pairs."""
+_PAIRS_MOST = 4_000
+"""Beyond that other lists promise more."""
 _LISTING_SHARE = 4
 """Making a list may cost one in so many of the expansions that are left."""
 
@@ -96,7 +98,7 @@ class _Solver:
     def _by_pairs(self, problem: Problem, pool: Pool) -> tuple[Filling, ...] | None:
         """A list that lasts is searched as a whole, as long as others could still be."""
         relaxation = Relaxation(pool, problem.counts, problem.copies)
-        share = (self.limit - self.spent) * _PAIRS_SHARE[0] // _PAIRS_SHARE[1]
+        share = min((self.limit - self.spent) * _PAIRS_SHARE[0] // _PAIRS_SHARE[1], _PAIRS_MOST)
         often = by_pairs(relaxation, problem.counts, self.drop, share)
         self.spent += relaxation.spent
         return None if often is None else _taken(problem, pool, often)
