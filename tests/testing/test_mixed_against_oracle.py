@@ -83,6 +83,12 @@ def test_hundreds_of_mixed_instances_are_placed_whenever_they_can_be_and_told_th
         assert min(tally.counts[kind, "possible"], tally.counts[kind, "impossible"]) >= 4, tally.row(kind)
 
 
+def test_instances_that_were_missed_once_are_placed() -> None:
+    # Packed without regard to neighbours, some of these need their spread members first, and only so many on a node.
+    tally = judged((33, 711, 1191, 20439))
+    assert (tally.wrong, tally.missed) == ([], [])
+
+
 @pytest.mark.soak
 def test_thousands_of_mixed_instances_are_placed_whenever_they_can_be_and_told_the_truth(capsys) -> None:
     tally = judged(MANY)

@@ -9,7 +9,7 @@ alike all the way down; states that differ only in which of alike nodes is used 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,8 @@ from muster.engine.trial import Trial
 
 PACKING_SHARE = 4
 """One in so many expansions goes to packing the members as if they did not look at each other."""
+SMALL = 64
+"""So few kinds of nodes, or places in a packing, are looked at one by one."""
 IMPROVING_SHARE = 8
 """A group that has its minimum spends one in so many expansions on placing more."""
 
@@ -60,7 +62,15 @@ def place_dependent(trial: Trial, members: Sequence[Members], needed: int, expan
         if found.outcome is Outcome.IMPOSSIBLE:
             bound = needed - 1
         counts = _in_turn(trial, members, problem, found)
-        if sum(counts) > sum(best):
+        if sum(counts) < needed <= bound and len(problem.nodes) <= SMALL:
+            limited = find(_limited(trial, members, problem), needed, max(expansions // PACKING_SHARE, 1))
+            work += limited.expansions
+            for packing, last_first in ((limited, False), (limited, True), (found, True)):
+                trial.ledger.rollback(start)
+                counts = _in_turn(trial, members, problem, packing, last_first=last_first)
+                if sum(counts) >= needed:
+                    break
+        if sum(counts) > sum(best) and sum(counts) >= needed:
             best, kept = counts, list(trial.ledger.since(start))
         trial.ledger.rollback(start)
     while sum(best) < bound:
@@ -84,7 +94,9 @@ def place_dependent(trial: Trial, members: Sequence[Members], needed: int, expan
     return Together(best, proven, work)
 
 
-def _in_turn(trial: Trial, members: Sequence[Members], problem: Problem, found: Found) -> tuple[int, ...]:
+def _in_turn(
+    trial: Trial, members: Sequence[Members], problem: Problem, found: Found, *, last_first: bool = False
+) -> tuple[int, ...]:
     """Makes a packing that knows nothing of neighbours, as far as there is an order; then whoever still fits."""
     left: dict[tuple[int, int], int] = {}
     used = [0] * len(problem.nodes)
@@ -92,17 +104,52 @@ def _in_turn(trial: Trial, members: Sequence[Members], problem: Problem, found: 
         node = int(problem.nodes[kind][used[kind]])
         used[kind] += 1
         left.update(((i, node), int(filling[i])) for i in np.flatnonzero(filling).tolist())
+    ties = trial.ties
+    assert ties is not None
+    eager: dict[int, list[tuple[int, int]]] = {}
+    for spot in sorted(left, key=lambda spot: -spot[0] if last_first else spot[0]):
+        if ties.open_up([members[spot[0]].cls]):
+            eager.setdefault(spot[0], []).append(spot)
+    plain = [spot for spot in left if spot[0] not in eager]
     counts = [0] * len(members)
-    moved = True
-    while moved:
-        moved = False
-        for (i, node), count in list(left.items()):
-            if count and trial.fits(members[i].cls, node):
-                trial.ledger.place(members[i].cls, node)
-                left[i, node] -= 1
-                counts[i] += 1
-                moved = True
+
+    def placed(spot: tuple[int, int]) -> bool:
+        i, node = spot
+        if not left[spot] or not trial.fits(members[i].cls, node):
+            return False
+        trial.ledger.place(members[i].cls, node)
+        left[spot] -= 1
+        counts[i] += 1
+        return True
+
+    # Those whom others can close out go first, class by class, one on each node at a time; then the others.
+    small = len(left) <= SMALL
+    while True:
+        while any(sum([placed(spot) for spot in spots]) for spots in eager.values()):
+            pass
+        if not (any(placed(spot) for spot in plain) if small else sum([placed(spot) for spot in plain])):
+            break
     return _greedy(trial, members, range(len(members)), counts, in_turn=False)
+
+
+def _limited(trial: Trial, members: Sequence[Members], problem: Problem) -> Problem:
+    """The same, with no more of a class on a node than may go there by themselves: a guess, and no bound."""
+    ties, amounts, free = trial.ties, problem.amounts, problem.free
+    assert ties is not None
+    for i, some in enumerate(members):
+        if not ties.open_up([some.cls]):
+            continue
+        alone = []
+        for nodes in problem.nodes:
+            start, count = trial.ledger.checkpoint(), 0
+            while count < len(some) and trial.fits(some.cls, int(nodes[0])):
+                trial.ledger.place(some.cls, int(nodes[0]))
+                count += 1
+            trial.ledger.rollback(start)
+            alone.append(count or len(some))
+        amounts = np.hstack((amounts, (np.arange(len(members)) == i).astype(np.int64)[:, None]))
+        free = np.hstack((free, np.array(alone, dtype=np.int64)[:, None]))
+    return replace(problem, amounts=amounts, free=free)
 
 
 def _orders(trial: Trial, members: Sequence[Members]) -> Iterator[tuple[Sequence[int], bool]]:
