@@ -39,6 +39,7 @@ KINDS = {
     "policy/v1/PodDisruptionBudget": "io.k8s.api.policy.v1.PodDisruptionBudget",
     "apps/v1/ReplicaSet": "io.k8s.api.apps.v1.ReplicaSet",
     "apps/v1/StatefulSet": "io.k8s.api.apps.v1.StatefulSet",
+    "autoscaling/v1/Scale": "io.k8s.api.autoscaling.v1.Scale",
     "batch/v1/Job": "io.k8s.api.batch.v1.Job",
     "coordination.k8s.io/v1/Lease": "io.k8s.api.coordination.v1.Lease",
     "node.k8s.io/v1/RuntimeClass": "io.k8s.api.node.v1.RuntimeClass",

@@ -151,3 +151,17 @@ def test_comparisons_of_labels_are_of_whole_numbers(api):
     for name, label in (("a", "1_0"), ("b", "10"), ("c", "x")):
         api.made(pod_manifest(name, labels={"rank": label}))
     assert api.names("pods", labelSelector="rank>5") == ["b"]
+
+
+def test_a_page_that_has_expired_names_a_token_for_the_rest_as_it_is_now(api):
+    for name in "abcd":
+        api.made(pod_manifest(name))
+    path = api.path("pods")
+    first = api.call("GET", path, query={"limit": "2"}).body
+    api.delete("pods", "c")
+    api.made(pod_manifest("e"))
+    api.server.compact()
+    answer = api.call("GET", path, query={"limit": "2", "continue": first["metadata"]["continue"]})
+    assert (answer.status, answer.body["reason"]) == (410, "Expired")
+    rest = api.call("GET", path, query={"continue": answer.body["metadata"]["continue"]}).body
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["d", "e"]

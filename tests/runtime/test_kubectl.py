@@ -296,3 +296,22 @@ def test_editing_in_an_editor(kubectl, tmp_path):
     )  # fmt: skip
     assert "pod/a edited" in done.stdout, done.stderr
     assert kubectl.read("pod a")["metadata"]["labels"] == {"a": "2"}
+
+
+def test_scaling_and_rollouts(kubectl):
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": POD["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    meta = {"name": "r"}
+    kubectl("create", given={"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": spec})
+    kubectl("scale rs/r --replicas=3")
+    assert kubectl("get rs r --no-headers").split()[:4] == ["r", "3", "0", "0"]
+    assert "Expected replicas to be 7" in kubectl.refused("scale rs/r --replicas=4 --current-replicas=7")
+    assert kubectl.read("rs r --subresource=scale")["spec"]["replicas"] == 3
+    spec |= {"serviceName": "s", "updateStrategy": {"type": "RollingUpdate"}}
+    kubectl("create", given={"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec})
+    counts = dict.fromkeys(("replicas", "readyReplicas", "updatedReplicas", "currentReplicas", "observedGeneration"), 1)
+    kubectl("patch sts r --subresource=status --type=merge -p", json.dumps({"status": counts}).replace(" ", ""))
+    assert "complete" in kubectl("rollout status sts/r --timeout=10s")
+    kubectl("rollout restart sts/r")
+    assert "restartedAt" in str(kubectl.read("sts r")["spec"]["template"]["metadata"]["annotations"])
+    kubectl("delete rs,sts r")

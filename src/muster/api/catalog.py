@@ -225,16 +225,16 @@ SERVICE = Kind(
 )  # fmt: skip
 REPLICATION_CONTROLLER = Kind(
     "ReplicationController", "", "v1", "replicationcontrollers", "replicationcontroller", apps.ReplicationController,
-    ("rc",), True, ("status",), counts=("replicas",),
+    ("rc",), True, ("status", "scale"), counts=("replicas",),
     defaults=apps_defaults.replication_controller, validate=apps_rules.replication_controller,
 )  # fmt: skip
 REPLICA_SET = Kind(
-    "ReplicaSet", "apps", "v1", "replicasets", "replicaset", apps.ReplicaSet, ("rs",), True, ("status",),
+    "ReplicaSet", "apps", "v1", "replicasets", "replicaset", apps.ReplicaSet, ("rs",), True, ("status", "scale"),
     counts=("replicas",),
     defaults=apps_defaults.replica_set, validate=apps_rules.replica_set,
 )  # fmt: skip
 STATEFUL_SET = Kind(
-    "StatefulSet", "apps", "v1", "statefulsets", "statefulset", apps.StatefulSet, ("sts",), True, ("status",),
+    "StatefulSet", "apps", "v1", "statefulsets", "statefulset", apps.StatefulSet, ("sts",), True, ("status", "scale"),
     counts=("replicas",),
     defaults=apps_defaults.stateful_set, validate=apps_rules.stateful_set,
 )  # fmt: skip

@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from muster.api.instant import SECOND, from_time
+from muster.apiserver import volume_columns as volumes
+from muster.apiserver.cells import AGE, NAME, WIDE, Cell, at, text
 from muster.apiserver.log import Raw
 from muster.apiserver.pod_cells import ready, restarts, shown_status
-from muster.apiserver.sheet import NONE, UNKNOWN, UNSET, Column, Sheet, condition, duration, scheduled, selector
+from muster.apiserver.sheet import NONE, UNKNOWN, Column, Sheet, condition, duration, scheduled, selector
 
-Cell = Callable[[Raw, Sheet], Any]
-
-WIDE = 1
 _ROLE = "node-role.kubernetes.io/"
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-
-
-def _at(path: str, absent: Any = "") -> Cell:
-    """The value at a path such as `spec.nodeName`."""
-    steps = path.split(".")
-
-    def cell(raw: Raw, sheet: Sheet) -> Any:
-        value: Any = raw
-        for step in steps:
-            value = (value or {}).get(step)
-        return absent if value in (None, "") else value
-
-    return cell
-
-
-def _text(path: str, absent: Any = "") -> Cell:
-    inner = _at(path, absent)
-    return lambda raw, sheet: (
-        str(inner(raw, sheet)).lower() if inner(raw, sheet) in (True, False) else str(inner(raw, sheet))
-    )
-
-
-def _flag(path: str, absent: bool = False) -> Cell:
-    inner = _at(path, absent)
-    return lambda raw, sheet: "true" if inner(raw, sheet) else "false"
-
-
-NAME = Column("Name", _at("metadata.name"), description="The name of the object, unique in its namespace.")
-AGE = Column(
-    "Age",
-    lambda raw, sheet: sheet.age(raw["metadata"].get("creationTimestamp")),
-    description="Time since it was created.",
-)
-GENERIC = (NAME, AGE)
 
 
 # --- nodes and pods ----------------------------------------------------------------------------------------------
@@ -89,12 +51,12 @@ NODE = (
     Column("Status", _node_status),
     Column("Roles", _roles),
     AGE,
-    Column("Version", _at(f"{_NODE_INFO}.kubeletVersion")),
+    Column("Version", at(f"{_NODE_INFO}.kubeletVersion")),
     Column("Internal-IP", _address("InternalIP"), priority=WIDE),
     Column("External-IP", _address("ExternalIP"), priority=WIDE),
-    Column("OS-Image", _at(f"{_NODE_INFO}.osImage", UNKNOWN), priority=WIDE),
-    Column("Kernel-Version", _at(f"{_NODE_INFO}.kernelVersion", UNKNOWN), priority=WIDE),
-    Column("Container-Runtime", _at(f"{_NODE_INFO}.containerRuntimeVersion", UNKNOWN), priority=WIDE),
+    Column("OS-Image", at(f"{_NODE_INFO}.osImage", UNKNOWN), priority=WIDE),
+    Column("Kernel-Version", at(f"{_NODE_INFO}.kernelVersion", UNKNOWN), priority=WIDE),
+    Column("Container-Runtime", at(f"{_NODE_INFO}.containerRuntimeVersion", UNKNOWN), priority=WIDE),
 )
 POD = (
     NAME,
@@ -102,12 +64,12 @@ POD = (
     Column("Status", shown_status),
     Column("Restarts", restarts),
     AGE,
-    Column("IP", _at("status.podIP", NONE), priority=WIDE),
-    Column("Node", _at("spec.nodeName", NONE), priority=WIDE),
-    Column("Nominated Node", _at("status.nominatedNodeName", NONE), priority=WIDE),
+    Column("IP", at("status.podIP", NONE), priority=WIDE),
+    Column("Node", at("spec.nodeName", NONE), priority=WIDE),
+    Column("Nominated Node", at("status.nominatedNodeName", NONE), priority=WIDE),
     Column("Readiness Gates", _gates, priority=WIDE),
 )
-NAMESPACE = (NAME, Column("Status", _at("status.phase")), AGE)
+NAMESPACE = (NAME, Column("Status", at("status.phase")), AGE)
 
 
 # --- groups ------------------------------------------------------------------------------------------------------
@@ -156,7 +118,7 @@ GROUP = (
     AGE,
     Column("Parent", _parent, priority=WIDE),
     Column("Topology", _topology, priority=WIDE),
-    Column("Priority", _text("spec.priority", "0"), priority=WIDE),
+    Column("Priority", text("spec.priority", "0"), priority=WIDE),
 )
 
 
@@ -173,10 +135,10 @@ def _controller(workload: Raw, sheet: Sheet) -> str:
 WORKLOAD = (NAME, Column("Templates", _templates, "integer"), Column("Controller", _controller), AGE)
 PRIORITY_CLASS = (
     NAME,
-    Column("Value", _at("value", 0), "integer"),
-    Column("Global-Default", _at("globalDefault", False), "boolean"),
+    Column("Value", at("value", 0), "integer"),
+    Column("Global-Default", at("globalDefault", False), "boolean"),
     AGE,
-    Column("PreemptionPolicy", _at("preemptionPolicy", "PreemptLowerPriority")),
+    Column("PreemptionPolicy", at("preemptionPolicy", "PreemptLowerPriority")),
 )
 
 
@@ -219,21 +181,69 @@ def _containers(field: str) -> Cell:
     return cell
 
 
+def _replicas(name: str) -> Column:
+    where = {"Desired": "spec.replicas", "Current": "status.replicas", "Ready": "status.readyReplicas"}[name]
+    return Column(name, at(where, 0), "integer")
+
+
+def _selector(raw: Raw, sheet: Sheet) -> str:
+    given = raw.get("spec", {}).get("selector")
+    flat = given and not {"matchLabels", "matchExpressions"} & given.keys()
+    return selector({"matchLabels": given} if flat else given)
+
+
+def _ready_of(raw: Raw, sheet: Sheet) -> str:
+    return f"{raw.get('status', {}).get('readyReplicas', 0)}/{raw.get('spec', {}).get('replicas', 1)}"
+
+
+def _ports(service: Raw, sheet: Sheet) -> str:
+    ports = service.get("spec", {}).get("ports") or ()
+    said = [
+        f"{port['port']}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}"
+        for port in ports
+    ]
+    return ",".join(said) or NONE
+
+
+def _external(service: Raw, sheet: Sheet) -> str:
+    spec = service.get("spec", {})
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", NONE))
+    ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    given = [entry.get("ip") or entry.get("hostname", "") for entry in ingress] + list(spec.get("externalIPs") or ())
+    return ",".join(given) or ("<pending>" if spec.get("type") == "LoadBalancer" else NONE)
+
+
+_WORKS_ON = (
+    Column("Containers", _containers("name"), priority=WIDE),
+    Column("Images", _containers("image"), priority=WIDE),
+)
+_SELECTOR = Column("Selector", _selector, priority=WIDE)
+REPLICAS = (NAME, *map(_replicas, ("Desired", "Current", "Ready")), AGE, *_WORKS_ON, _SELECTOR)
+STATEFUL_SET = (NAME, Column("Ready", _ready_of), AGE, *_WORKS_ON)
+SERVICE = (
+    NAME,
+    Column("Type", at("spec.type", "ClusterIP")),
+    Column("Cluster-IP", at("spec.clusterIP", NONE)),
+    Column("External-IP", _external),
+    Column("Port(s)", _ports),
+    AGE,
+    _SELECTOR,
+)
 JOB = (
     NAME,
     Column("Status", _job_status),
     Column("Completions", _completions),
     Column("Duration", _job_duration),
     AGE,
-    Column("Containers", _containers("name"), priority=WIDE),
-    Column("Images", _containers("image"), priority=WIDE),
-    Column("Selector", lambda job, sheet: selector(job["spec"].get("selector")), priority=WIDE),
+    *_WORKS_ON,
+    _SELECTOR,
 )
 PDB = (
     NAME,
-    Column("Min Available", _text("spec.minAvailable", "N/A")),
-    Column("Max Unavailable", _text("spec.maxUnavailable", "N/A")),
-    Column("Allowed Disruptions", _at("status.disruptionsAllowed", 0), "integer"),
+    Column("Min Available", text("spec.minAvailable", "N/A")),
+    Column("Max Unavailable", text("spec.maxUnavailable", "N/A")),
+    Column("Allowed Disruptions", at("status.disruptionsAllowed", 0), "integer"),
     AGE,
 )
 
@@ -269,109 +279,17 @@ def _first_seen(event: Raw, sheet: Sheet) -> str:
 
 EVENT = (
     Column("Last Seen", _last_seen),
-    Column("Type", _at("type")),
-    Column("Reason", _at("reason")),
+    Column("Type", at("type")),
+    Column("Reason", at("reason")),
     Column("Object", _involved),
-    Column("Subobject", _at("involvedObject.fieldPath"), priority=WIDE),
+    Column("Subobject", at("involvedObject.fieldPath"), priority=WIDE),
     Column("Source", _source, priority=WIDE),
     Column("Message", lambda event, sheet: (event.get("message") or "").strip()),
     Column("First Seen", _first_seen, priority=WIDE),
     Column("Count", lambda event, sheet: event.get("count") or 1, "integer", WIDE),
-    Column("Name", _at("metadata.name"), priority=WIDE),
+    Column("Name", at("metadata.name"), priority=WIDE),
 )
 
-
-# --- storage and devices -----------------------------------------------------------------------------------------
-
-
-def _modes(path: str) -> Cell:
-    inner = _at(path, ())
-    return lambda raw, sheet: ",".join(_MODES.get(mode, mode) for mode in inner(raw, sheet))
-
-
-def _volume_status(raw: Raw, sheet: Sheet) -> str:
-    phase: str = raw.get("status", {}).get("phase") or ""
-    return "Terminating" if "deletionTimestamp" in raw["metadata"] else phase
-
-
-def _claim(volume: Raw, sheet: Sheet) -> str:
-    claim = volume.get("spec", {}).get("claimRef")
-    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
-
-
-def _class_name(raw: Raw, sheet: Sheet) -> str:
-    annotations = raw["metadata"].get("annotations") or {}
-    name: str = raw["metadata"]["name"]
-    return f"{name} (default)" if annotations.get(_DEFAULT_CLASS) == "true" else name
-
-
-def _claim_state(claim: Raw, sheet: Sheet) -> str:
-    status = claim.get("status") or {}
-    states = ["deleted"] if "deletionTimestamp" in claim["metadata"] else []
-    states += ["allocated"] if status.get("allocation") else []
-    states += ["reserved"] if status.get("reservedFor") else []
-    return ",".join(states) or "pending"
-
-
-_ATTRIBUTES = Column("VolumeAttributesClass", _at("spec.volumeAttributesClassName", UNSET))
-_VOLUME_MODE = Column("VolumeMode", _at("spec.volumeMode", UNSET), priority=WIDE)
-VOLUME = (
-    NAME,
-    Column("Capacity", _at("spec.capacity.storage")),
-    Column("Access Modes", _modes("spec.accessModes")),
-    Column("Reclaim Policy", _at("spec.persistentVolumeReclaimPolicy")),
-    Column("Status", _volume_status),
-    Column("Claim", _claim),
-    Column("StorageClass", _at("spec.storageClassName")),
-    _ATTRIBUTES,
-    Column("Reason", _at("status.reason")),
-    AGE,
-    _VOLUME_MODE,
-)
-CLAIM = (
-    NAME,
-    Column("Status", _volume_status),
-    Column("Volume", _at("spec.volumeName")),
-    Column("Capacity", _at("status.capacity.storage")),
-    Column("Access Modes", _modes("status.accessModes")),
-    Column("StorageClass", _at("spec.storageClassName")),
-    _ATTRIBUTES,
-    AGE,
-    _VOLUME_MODE,
-)
-STORAGE_CLASS = (
-    Column("Name", _class_name),
-    Column("Provisioner", _at("provisioner")),
-    Column("ReclaimPolicy", _at("reclaimPolicy", "Delete")),
-    Column("VolumeBindingMode", _at("volumeBindingMode", "Immediate")),
-    Column("AllowVolumeExpansion", _flag("allowVolumeExpansion")),
-    AGE,
-)
-CSI_DRIVER = (
-    NAME,
-    Column("AttachRequired", _flag("spec.attachRequired", True), "boolean"),
-    Column("PodInfoOnMount", _flag("spec.podInfoOnMount"), "boolean"),
-    Column("StorageCapacity", _flag("spec.storageCapacity"), "boolean"),
-    AGE,
-)
-CSI_NODE = (NAME, Column("Drivers", lambda raw, sheet: len(raw.get("spec", {}).get("drivers") or ()), "integer"), AGE)
-CAPACITY = (NAME, Column("StorageClassName", _at("storageClassName")), Column("Capacity", _at("capacity")), AGE)
-ATTACHMENT = (
-    NAME,
-    Column("Attacher", _at("spec.attacher")),
-    Column("PV", _at("spec.source.persistentVolumeName")),
-    Column("Node", _at("spec.nodeName")),
-    Column("Attached", _flag("status.attached"), "boolean"),
-    AGE,
-)
-RESOURCE_CLAIM = (NAME, Column("State", _claim_state), AGE)
-RESOURCE_SLICE = (
-    NAME,
-    Column("Node", _at("spec.nodeName", NONE)),
-    Column("Driver", _at("spec.driver")),
-    Column("Pool", _at("spec.pool.name")),
-    AGE,
-)
 
 _STORAGE = "storage.k8s.io"
 KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
@@ -379,21 +297,25 @@ KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
     ("", "Pod"): POD,
     ("", "Namespace"): NAMESPACE,
     ("", "Event"): EVENT,
-    ("", "PersistentVolume"): VOLUME,
-    ("", "PersistentVolumeClaim"): CLAIM,
+    ("", "PersistentVolume"): volumes.VOLUME,
+    ("", "PersistentVolumeClaim"): volumes.CLAIM,
+    ("", "Service"): SERVICE,
+    ("", "ReplicationController"): REPLICAS,
+    ("apps", "ReplicaSet"): REPLICAS,
+    ("apps", "StatefulSet"): STATEFUL_SET,
     ("batch", "Job"): JOB,
     ("policy", "PodDisruptionBudget"): PDB,
     ("scheduling.k8s.io", "PriorityClass"): PRIORITY_CLASS,
     ("scheduling.k8s.io", "Workload"): WORKLOAD,
     ("scheduling.k8s.io", "PodGroup"): GROUP,
     ("scheduling.k8s.io", "CompositePodGroup"): GROUP,
-    ("node.k8s.io", "RuntimeClass"): (NAME, Column("Handler", _at("handler")), AGE),
-    ("coordination.k8s.io", "Lease"): (NAME, Column("Holder", _at("spec.holderIdentity")), AGE),
-    ("resource.k8s.io", "ResourceClaim"): RESOURCE_CLAIM,
-    ("resource.k8s.io", "ResourceSlice"): RESOURCE_SLICE,
-    (_STORAGE, "StorageClass"): STORAGE_CLASS,
-    (_STORAGE, "CSIDriver"): CSI_DRIVER,
-    (_STORAGE, "CSINode"): CSI_NODE,
-    (_STORAGE, "CSIStorageCapacity"): CAPACITY,
-    (_STORAGE, "VolumeAttachment"): ATTACHMENT,
+    ("node.k8s.io", "RuntimeClass"): (NAME, Column("Handler", at("handler")), AGE),
+    ("coordination.k8s.io", "Lease"): (NAME, Column("Holder", at("spec.holderIdentity")), AGE),
+    ("resource.k8s.io", "ResourceClaim"): volumes.RESOURCE_CLAIM,
+    ("resource.k8s.io", "ResourceSlice"): volumes.RESOURCE_SLICE,
+    (_STORAGE, "StorageClass"): volumes.STORAGE_CLASS,
+    (_STORAGE, "CSIDriver"): volumes.CSI_DRIVER,
+    (_STORAGE, "CSINode"): volumes.CSI_NODE,
+    (_STORAGE, "CSIStorageCapacity"): volumes.CAPACITY,
+    (_STORAGE, "VolumeAttachment"): volumes.ATTACHMENT,
 }

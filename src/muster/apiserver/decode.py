@@ -158,6 +158,15 @@ def part(call: Call, schema: Schema, api_version: str, kind: str) -> dict[str, A
     return _fields(call, schema, value)
 
 
+def cleaned(call: Call, schema: Schema, value: Any) -> dict[str, Any]:
+    """A value, such as the outcome of a patch, as a body of this schema.
+
+    Raises:
+        Failure: 400; says which field is wrong.
+    """
+    return _fields(call, schema, _mapping(value, "the outcome of the patch"))
+
+
 def options(call: Call, schema: Schema) -> dict[str, Any]:
     """The DeleteOptions in the body of a DELETE; none is fine.
 

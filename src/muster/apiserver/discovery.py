@@ -34,10 +34,20 @@ _NO_COLLECTIONS = [verb for verb in _VERBS if verb != "deletecollection"]
 _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
     "binding": ("", "v1", "Binding", ["create"]),
     "eviction": ("policy", "v1", "Eviction", ["create"]),
+    "scale": ("autoscaling", "v1", "Scale", ["get", "patch", "update"]),
 }
 """Subresources that take a kind of their own: group, version, kind, verbs."""
 _VERBS_OF = {"finalize": ["update"]}
-_CATEGORIES = {"pods": ["all"], "jobs": ["all"]}
+_IN_ALL = (
+    "pods",
+    "jobs",
+    "services",
+    "replicationcontrollers",
+    "replicasets",
+    "statefulsets",
+    "deployments",
+    "daemonsets",
+)
 """What `kubectl get all` shows."""
 _PARENT_VERBS = ["get", "patch", "update"]
 
@@ -149,8 +159,8 @@ def _resources(kind: Kind) -> list[Json]:
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
-    if kind.plural in _CATEGORIES:
-        entry["categories"] = _CATEGORIES[kind.plural]
+    if kind.plural in _IN_ALL:
+        entry["categories"] = ["all"]
     return [entry, *(_subresource(kind, name) for name in kind.subresources)]
 
 
@@ -182,8 +192,8 @@ def _aggregated_resource(kind: Kind) -> Json:
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
-    if kind.plural in _CATEGORIES:
-        entry["categories"] = _CATEGORIES[kind.plural]
+    if kind.plural in _IN_ALL:
+        entry["categories"] = ["all"]
     if kind.subresources:
         entry["subresources"] = [_aggregated_subresource(kind, name) for name in kind.subresources]
     return entry

@@ -21,10 +21,14 @@ EXACT, NOT_OLDER = "Exact", "NotOlderThan"
 _MATCH = "resourceVersionMatch"
 
 
+NOW = -1
+
+
 class Continue(msgspec.Struct, frozen=True, array_like=True):
     """Where a list goes on: the revision of its first page, and the last object it has told."""
 
     revision: int
+    """NOW: the rest of the list as it is when it is asked for."""
     namespace: str
     name: str
 
@@ -87,11 +91,11 @@ def _match(call: Call, *, watching: bool = False) -> str:
 
 def _page(call: Call, limit: int, after: Continue) -> Response:
     """What follows `after` in the list as it was at that revision."""
+    if after.revision == NOW:
+        after = Continue(call.store.revision, after.namespace, after.name)
     found = call.store.at(call.kind.plural, after.revision) if after.revision <= call.store.revision else None
     if found is None:
-        raise status.expired(
-            f"the state of revision {after.revision} is no longer kept: list again without continue and resourceVersion"
-        )
+        raise _forgotten(call, after)
     chosen, space = selection.of_query(call), call.namespace
     rest = [
         raw
@@ -107,11 +111,27 @@ def _listed(call: Call, found: list[Raw], revision: int, limit: int) -> Response
     meta: Json = {"resourceVersion": str(revision)}
     if limit and len(found) > limit:
         last = Continue(revision, *_place(found[limit - 1]))
-        meta["continue"] = base64.urlsafe_b64encode(msgspec.json.encode(last)).decode()
+        meta["continue"] = _encoded(last)
         meta["remainingItemCount"] = len(found) - limit
         found = found[:limit]
     body = {"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version, "metadata": meta, "items": found}
     return Response(200, body)
+
+
+def _forgotten(call: Call, after: Continue) -> status.Failure:
+    if "continue" in call.request.query:
+        return status.expired(
+            "The provided continue parameter is too old to display a consistent list result: list again without it, or "
+            "go on with the continue of this answer, which lists the rest as it is then",
+            _encoded(Continue(NOW, after.namespace, after.name)),
+        )
+    return status.expired(
+        f"the state of revision {after.revision} is no longer kept: list again without continue and resourceVersion"
+    )
+
+
+def _encoded(place: Continue) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode()
 
 
 def _decoded(token: str) -> Continue:

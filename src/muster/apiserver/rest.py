@@ -16,6 +16,7 @@ from muster.apiserver import (
     ownership,
     paths,
     reads,
+    scale,
     status,
     tables,
     writes,
@@ -57,6 +58,7 @@ SUBRESOURCE: dict[str, dict[str, Verb]] = {
     "finalize": {"PUT": writes.update},
     "binding": {"POST": binding.bind},
     "eviction": {"POST": eviction.evict},
+    "scale": {"GET": scale.get, "PUT": scale.update, "PATCH": scale.apply_patch},
     **{name: dict.fromkeys(_EVERY, _of_kubelet) for names in paths.KUBELET.values() for name in names},
 }
 
@@ -91,7 +93,7 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
     return made
 
 
-_CLAIMING = (writes.create, writes.update, writes.apply_patch)
+_CLAIMING = (writes.create, writes.update, writes.apply_patch, scale.update, scale.apply_patch)
 
 
 def _author(call: Call) -> ownership.Author:

@@ -23,8 +23,10 @@ class Failure(Exception):
         *,
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
+        self.metadata = metadata or {}
         self.code = code
         self.reason = reason
         self.details = details
@@ -36,7 +38,7 @@ class Failure(Exception):
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": str(self),
             "reason": self.reason,
@@ -101,8 +103,9 @@ def modified(kind: Kind, name: str) -> Failure:
     return conflict(kind, name, why)
 
 
-def expired(message: str) -> Failure:
-    return Failure(410, "Expired", message)
+def expired(message: str, goes_on: str = "") -> Failure:
+    """With `goes_on`, a token for the rest of the list as it is now."""
+    return Failure(410, "Expired", message, metadata={"continue": goes_on} if goes_on else None)
 
 
 def too_large(limit: int) -> Failure:

@@ -8,7 +8,8 @@ from typing import Any
 
 from muster.api.calls import JSON, Response
 from muster.apiserver import ownership, status
-from muster.apiserver.columns import GENERIC, KINDS
+from muster.apiserver.cells import GENERIC
+from muster.apiserver.columns import KINDS
 from muster.apiserver.log import Raw, WatchEvent
 from muster.apiserver.sheet import Column, Sheet
 from muster.apiserver.state import Call

@@ -1,0 +1,76 @@
+"""The subresource scale: how many replicas there are to be, in a form that is the same for every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from muster.api.calls import Response
+from muster.api.validation.field import Path
+from muster.apiserver import apply, decode, ownership, patch, status, writes
+from muster.apiserver.log import Raw
+from muster.apiserver.schema import Schema, schema
+from muster.apiserver.sheet import NONE, selector
+from muster.apiserver.state import Call
+
+Json = dict[str, Any]
+
+API_VERSION, KIND = "autoscaling/v1", "Scale"
+_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def get(call: Call) -> Response:
+    """GET: the Scale of an object."""
+    return Response(200, scale_of(call.stored()))
+
+
+def update(call: Call) -> Response:
+    """PUT of a Scale: 200 and the Scale afterwards."""
+    old = call.stored()
+    return _written(call, old, decode.part(call, _schema(), API_VERSION, KIND))
+
+
+def apply_patch(call: Call) -> Response:
+    """PATCH of a Scale: 200 and the Scale afterwards."""
+    old = call.stored()
+    media_type = patch.media_type(call.request.content_type)
+    if media_type == apply.MEDIA_TYPE:
+        raise status.unsupported_media_type(media_type, [form for form in patch.MEDIA_TYPES if form != media_type])
+    changed = patch.patched(media_type, _schema(), scale_of(old), decode.text(call))
+    if not isinstance(changed, dict):
+        raise status.unprocessable("the patch leaves no object")
+    return _written(call, old, decode.cleaned(call, _schema(), changed))
+
+
+def scale_of(raw: Raw) -> Json:
+    """An object as a Scale."""
+    meta, spec = raw["metadata"], raw.get("spec", {})
+    given = spec.get("selector")
+    if given and raw["kind"] == "ReplicationController":
+        given = {"matchLabels": given}
+    shown = selector(given)
+    told = {"replicas": raw.get("status", {}).get("replicas", 0)} | ({} if shown == NONE else {"selector": shown})
+    return {
+        "kind": KIND,
+        "apiVersion": API_VERSION,
+        "metadata": {key: meta[key] for key in _META if key in meta},
+        "spec": {"replicas": spec.get("replicas", 1)},
+        "status": told,
+    }
+
+
+def _schema() -> Schema:
+    return schema(API_VERSION, KIND)
+
+
+def _written(call: Call, old: Raw, scale: Json) -> Response:
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        error = Path("spec.replicas").invalid(replicas, "must be greater than or equal to 0")
+        raise status.invalid(call.kind, call.name, [error])
+    given: Json = {**old, "spec": {**old["spec"], "replicas": replicas}}
+    said = scale.get("metadata") or {}
+    meta = ownership.bare(old["metadata"])
+    told = {key: said[key] for key in ("name", "namespace", "uid") if key in said}
+    given["metadata"] = {**meta, **told, "resourceVersion": said.get("resourceVersion", "")}
+    stored = writes.replace(call, old, given).body
+    return Response(200, scale_of(stored))
