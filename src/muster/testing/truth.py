@@ -16,7 +16,7 @@ from muster.testing import builders, company, oracle, trees
 from muster.testing.crowd import Placement, crowd_of
 from muster.testing.mixed import Mixed
 from muster.testing.solver import Found, most, solve
-from muster.testing.turns import in_some_order
+from muster.testing.turns import STATES, in_some_order
 
 _STATIC = (Reason.NODE_UNSCHEDULABLE, Reason.NODE_TAINTED, Reason.NODE_SELECTOR)
 _ALONE = (*_STATIC, Reason.HOST_PORTS, Reason.INSUFFICIENT)
@@ -67,7 +67,7 @@ def unsound(instance: Mixed, binds: Sequence[Bind]) -> Iterator[str]:
     for bind in binds:
         spot = role_of[bind.pod], index[bind.node]
         wanted[spot] = wanted.get(spot, 0) + 1
-    if not in_some_order(crowd, wanted):
+    if not in_some_order(crowd, wanted, 10 * STATES):
         yield f"in no order can it be done: {[(bind.pod.name, bind.node) for bind in binds]}"
 
 
@@ -221,7 +221,7 @@ def applied(instance: Mixed, remedy: Remedy) -> Mixed | None:
         case "add-nodes":
             model = next((node for node in world.nodes if node.name == remedy.detail), None)
             return None if model is None else replace(instance, world=_grown(world, model, remedy.amount))
-        case "free" if any(node.name == remedy.where for node in world.nodes):
+        case "free" if any(n.name == remedy.where and remedy.detail in dict(n.allocatable) for n in world.nodes):
             nodes = [_with_more(n, remedy.detail, remedy.amount if n.name == remedy.where else 0) for n in world.nodes]
             return replace(instance, world=replace(world, nodes=nodes))
     return None
