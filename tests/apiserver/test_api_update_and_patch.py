@@ -216,7 +216,7 @@ def test_a_merge_patch_that_is_no_object_is_refused(api, content_type, body):
 def test_a_patch_is_checked_strictly_on_request(api):
     api.made(pod_manifest("a"))
     answer = api.patch("pods", "a", {"spec": {"tolerationz": []}}, fieldValidation="Strict")
-    assert answer.status == 400 and 'unknown field "spec.tolerationz"' in answer.body["message"]
+    assert answer.status == 422 and 'unknown field "spec.tolerationz"' in answer.body["message"]
 
 
 def test_a_patch_cannot_make_another_kind_of_it(api):
@@ -340,7 +340,7 @@ def test_duplicate_fields_of_a_patch_are_warned_of_or_refused(api):
     api.made(pod_manifest("a"))
     text = b'{"metadata": {"labels": {"x": "1", "x": "2"}}}'
     answer = api.patch("pods", "a", text, fieldValidation="Strict")
-    assert answer.status == 400 and 'duplicate field "metadata.labels.x"' in answer.body["message"]
+    assert answer.status == 422 and 'duplicate field "metadata.labels.x"' in answer.body["message"]
     assert "duplicate field" in api.patch("pods", "a", text).headers["Warning"]
     assert "Warning" not in api.patch("pods", "a", text, fieldValidation="Ignore").headers
 
@@ -395,3 +395,17 @@ def test_a_json_patch_that_fails_names_its_operation_and_shows_no_object(api, st
     assert step.get("path", "path") in message
     for leak in ("xyzzy", "{", "'", "Error", "object has no", "None"):
         assert leak not in message, message
+
+
+@pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC_PATCH])
+def test_a_strict_patch_with_an_unknown_field_is_refused_as_the_real_server_does(api, content_type):
+    api.made(pod_manifest("a"))
+    body = b'{"spec": {"colour": "red"}}'
+    answer = api.patch("pods", "a", body, content_type, fieldValidation="Strict")
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    said = 'strict decoding error: unknown field "spec.colour"'
+    assert (
+        answer.body["message"].startswith(' "" is invalid: patch: Invalid value: ') and said in answer.body["message"]
+    )
+    (cause,) = answer.body["details"]["causes"]
+    assert (cause["reason"], cause["field"]) == ("FieldValueInvalid", "patch")

@@ -85,6 +85,22 @@ def test_the_three_kinds_of_patches(core):
     assert status.status.conditions[0].type == "Ready"
 
 
+def test_server_side_apply(core):
+    def apply(manager, image, **named):
+        container = {"name": "c", "image": image}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [container]}}
+        kind = "application/apply-patch+yaml"
+        return core.patch_namespaced_pod("a", "default", body, field_manager=manager, _content_type=kind, **named)
+
+    (entry,) = apply("one", "i").metadata.managed_fields
+    assert (entry.manager, entry.operation) == ("one", "Apply") and "f:spec" in entry.fields_v1
+    refused = refusal(apply, "two", "j")
+    assert refused.status == 409 and "Apply failed with 1 conflict" in refused.body
+    assert apply("two", "j", force=True).spec.containers[0].image == "j"
+    managers = [entry.manager for entry in core.read_namespaced_pod("a", "default").metadata.managed_fields]
+    assert managers == ["one", "two"]
+
+
 def test_a_lost_update_is_a_conflict(core):
     core.create_node(node_manifest("n1"))
     first, second = core.read_node("n1"), core.read_node("n1")

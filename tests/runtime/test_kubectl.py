@@ -207,7 +207,7 @@ def test_nodes_are_cordoned_and_drained(kubectl):
     assert "Unschedulable" not in kubectl("cordon n2")
     assert "SchedulingDisabled" in kubectl("get node n2")
     assert "declare no controller" in kubectl.refused("drain n2")
-    kubectl("drain n2 --force --grace-period=0 --disable-eviction")
+    kubectl("drain n2 --force --grace-period=0")
     assert "NotFound" in kubectl.refused("get pod a")
     kubectl("uncordon n2")
 

@@ -13,6 +13,7 @@ from muster.apiserver import ownership, protobuf, status
 from muster.apiserver.schema import Schema
 from muster.apiserver.state import Call
 
+APPLY_PATCH = "application/apply-patch+yaml"
 MAX_BODY = 3 * 1024 * 1024
 """Bytes, the limit of the real server."""
 MAX_DEPTH = 100
@@ -227,6 +228,8 @@ def _complain(call: Call, complaints: list[str]) -> None:
     mode = validation(call)
     if mode == "Strict" and complaints:
         said = f"strict decoding error: {', '.join(complaints[:MOST_COMPLAINTS])}"
+        if call.request.method == "PATCH" and content_type(call.request.content_type) != APPLY_PATCH:
+            raise status.unprocessable_patch(call.request.body, said)
         if call.request.method == "PATCH":
             raise status.bad_request(said)
         kind = call.kind

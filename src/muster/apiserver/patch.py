@@ -12,7 +12,7 @@ from muster.apiserver import decode, status
 from muster.apiserver.schema import Schema
 from muster.apiserver.strategic import strategic_merge
 
-APPLY_PATCH = "application/apply-patch+yaml"
+APPLY_PATCH = decode.APPLY_PATCH
 MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 MAX_OPERATIONS = 10_000
 LONGEST_SHOWN = 200

@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.api.calls import Response
 from muster.api.catalog import Kind
-from muster.api.validation.field import FieldError
+from muster.api.validation.field import FieldError, Path
 
 Cause = Mapping[str, str]
 
@@ -134,6 +134,13 @@ def unprocessable_options(error: FieldError, options: str = "ListOptions") -> Fa
     """Query parameters contradict each other, or one is missing."""
     details = {"group": "meta.k8s.io", "kind": options, "causes": _causes([error])}
     return Failure(422, "Invalid", f'{options}.meta.k8s.io "" is invalid: {error}', details=details)
+
+
+def unprocessable_patch(patch: Any, message: str) -> Failure:
+    """A patch is fine as such, and its outcome has fields that the kind has not."""
+    shown = patch.decode("utf-8", "replace") if isinstance(patch, bytes) else patch
+    error = Path("patch").invalid(shown, message)
+    return Failure(422, "Invalid", f' "" is invalid: {error}', details={"causes": _causes([error])})
 
 
 def apply_conflict(message: str, causes: Sequence[Cause]) -> Failure:

@@ -17,8 +17,17 @@ Column = tuple[str, Callable[[Raw], str]]
 OUTPUTS = ("table", "yaml", "json", "name")
 
 
+def _plain(body: Raw) -> Raw:
+    """Without the notes on who owns which field, which are long and for programs."""
+    if "items" in body:
+        return {**body, "items": [_plain(item) for item in body["items"]]}
+    meta = body.get("metadata") or {}
+    return {**body, "metadata": {key: value for key, value in meta.items() if key != "managedFields"}}
+
+
 def show(kind: Kind, body: Raw, output: str, *, with_namespace: bool) -> None:
     """Prints one object, or a list of them."""
+    body = _plain(body)
     items: Sequence[Raw] = body.get("items", [body])
     if output == "json":
         import json
