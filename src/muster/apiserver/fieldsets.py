@@ -24,6 +24,7 @@ _SERVERS = (
 _NOBODYS = {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in _SERVERS)}
 """What no manager owns."""
 _ABSENT: Any = object()
+_WHOLE = Form.WHOLE
 
 
 class Changes(NamedTuple):
@@ -90,12 +91,18 @@ def _all(shape: Shape, value: Any, path: Path, found: set[Path], *, every: bool)
         return
     if every or shape.shows or path[-1][0] != "f":
         found.add(path)
-    if isinstance(value, dict):
-        for name, part in value.items():
-            _all(shape.inner(name), part, (*path, "f:" + name), found, every=every)
-    else:
+    if not isinstance(value, dict):
         for item in value:
             _all(shape.item or UNKNOWN, item, (*path, shape.key_of(item)), found, every=every)
+        return
+    known = shape.parts
+    for name, part in value.items():
+        inner = known.get(name) or shape.inner(name)
+        at = (*path, "f:" + name)
+        if inner.form is _WHOLE or not part:  # most are: saves a call
+            found.add(at)
+        else:
+            _all(inner, part, at, found, every=every)
 
 
 def _parts(shape: Shape, value: Any) -> Iterator[tuple[str, Shape, Any]]:

@@ -6,6 +6,7 @@ entries of it, so that writing stays cheap; `dressed` puts them in.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -90,6 +91,34 @@ class Deferred:
             self.depth = 0
         return self._entries
 
+    def kept(self, raw: Raw) -> Any:
+        """JSON from which `Kept` makes the same: of a first version who made it, of a later one the entries."""
+        if self._entries is None and self._previous is None:
+            return None if self._author is None else {"author": list(self._author)}
+        return [_written(entry) for entry in self.entries(raw)]
+
+
+class Kept(Deferred):
+    """Managed fields as they lie in a file; read when somebody wants them."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__(None, None)
+        self._text = text
+
+    def entries(self, raw: Raw) -> Entries:
+        if self._entries is None:
+            found = json.loads(self._text)
+            made = Deferred(None, Author(*found["author"])) if isinstance(found, dict) else None
+            self._entries = read(found) if made is None else made.entries(raw)
+            self._text = b""
+        return self._entries
+
+    def kept(self, raw: Raw) -> Any:
+        self.entries(raw)
+        return super().kept(raw)
+
 
 def entries_of(raw: Raw) -> Entries:
     """Who owns what of a stored object."""
@@ -133,10 +162,13 @@ def updated(before: Entries, old: Raw | None, new: Raw, author: Author) -> Entri
     gained = _own(changes.added | changes.modified, author)
     if not gained and not changes.removed:
         return before
-    mine = Entry(author.manager, UPDATE, new["apiVersion"], author.subresource, to_time(author.at), frozenset())
-    others = [entry for entry in before if entry.identity != mine.identity]
-    had = next((entry.fields for entry in before if entry.identity == mine.identity), frozenset())
-    mine = replace(mine, fields=fieldsets.shared((had | gained) - changes.removed))
+    identity = (author.manager, UPDATE, new["apiVersion"], author.subresource)
+    others = [entry for entry in before if entry.identity != identity]
+    had = next((entry.fields for entry in before if entry.identity == identity), frozenset())
+    fields = (had | gained) - changes.removed if had or changes.removed else frozenset(gained)
+    mine = Entry(*identity, to_time(author.at), fieldsets.shared(fields))
+    if not others:
+        return (mine,) if fields else ()
     return _capped(_kept([*without(others, gained | changes.removed), mine]))
 
 

@@ -33,13 +33,14 @@ _ALWAYS_THERE = ("containers",)
 class Shape:
     """One place. `inner(name)` and `item` are the places within it."""
 
-    __slots__ = ("_node", "_of", "_parts", "form", "item", "keys", "shows")
+    __slots__ = ("_node", "_of", "form", "item", "keys", "parts", "shows")
 
     def __init__(self, node: Node, *, shows: bool = True) -> None:
         found = resolved(node)
         self._node = found
         self._of = node.get("$ref", "").removeprefix("#/$defs/").removeprefix("apis.")
-        self._parts: dict[str, Shape] = {}
+        self.parts: dict[str, Shape] = {}
+        """Places within it that were asked for, by field; under "" those of all values of a mapping."""
         self.form = _form(found)
         self.shows = shows
         """Its coming into being is a change of its own (a dot in fieldsV1), and not only what comes with it."""
@@ -51,9 +52,9 @@ class Shape:
     def inner(self, name: str) -> Shape:
         """The place of a field, or of a mapping's value."""
         key = "" if self.form is Form.MAPPING else name
-        made = self._parts.get(key)
+        made = self.parts.get(key)
         if made is None:
-            made = self._parts[key] = self._made(name)
+            made = self.parts[key] = self._made(name)
         return made
 
     def _made(self, name: str) -> Shape:
