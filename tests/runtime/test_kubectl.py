@@ -315,3 +315,20 @@ def test_scaling_and_rollouts(kubectl):
     kubectl("rollout restart sts/r")
     assert "restartedAt" in str(kubectl.read("sts r")["spec"]["template"]["metadata"]["annotations"])
     kubectl("delete rs,sts r")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "label pod a x=y", "annotate pod a x=y", "taint node n1 k=v:NoSchedule", "cordon n1", "delete pod a",
+        "delete pods --all", "set image pod/a c=j", "run b --image=i", "create namespace dry", "drain n2 --force",
+        "patch pod a --type=merge -p {\"metadata\":{\"labels\":{\"x\":\"y\"}}}",
+    ],
+)  # fmt: skip
+def test_a_dry_run_writes_nothing(kubectl, words):
+    kubectl.bare.on_loop(lambda: kubectl.bare.handle(writes.create(pod_manifest("a"))))
+    kubectl.bare.on_loop(lambda: kubectl.bare.handle(writes.bind("default", "a", "", "n2")))
+    before = kubectl.bare.api.revision
+    words = words.replace("c=j", "main=j")
+    kubectl(f"{words} --dry-run=server")
+    assert kubectl.bare.api.revision == before
