@@ -77,3 +77,11 @@ def test_what_may_be_an_integer_or_text_says_so(api):
         else (spec["properties"]["minAvailable"]["$ref"])
     )
     assert document["components"]["schemas"][least.rpartition("/")[2]]["format"] == "int-or-string"
+
+
+def test_the_older_document_is_also_served_as_kubectl_wants_it(api):
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = api.server.handle(Request("GET", "/openapi/v2", accept=accept), api.now)
+    assert answer.status == 200 and answer.headers["Content-Type"] == accept.replace("@", ".")
+    assert answer.body[:5] == b"\n\x032.0" and b"io.k8s.api.core.v1.PodSpec" in answer.body
+    assert api.server.handle(Request("GET", "/openapi/v3", accept=accept), api.now).status == 406

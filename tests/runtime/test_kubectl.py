@@ -176,6 +176,7 @@ def test_what_is_served_can_be_asked_for(kubectl):
     assert "schedulingPolicy" in kubectl("explain podgroup.spec")
     assert "<[]Container>" in kubectl("explain pod.spec.containers")
     assert "minCount\t<integer>" in kubectl("explain podgroup --recursive")
+    assert "image\t<string>" in kubectl("explain pod.spec.containers --output=plaintext-openapiv2")
 
 
 def test_labels_annotations_taints_and_patches(kubectl):

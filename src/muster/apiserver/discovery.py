@@ -9,7 +9,7 @@ import msgspec
 
 from muster.api.calls import JSON, Request, Response
 from muster.api.catalog import Kind
-from muster.apiserver import openapi, status
+from muster.apiserver import openapi, openapi_binary, status
 
 Json = dict[str, Any]
 
@@ -73,6 +73,9 @@ def discover(request: Request, served: Iterable[Kind]) -> Response:
         }
     elif path in ("/api", "/apis"):
         return _roots(request, path, kinds)
+    elif serves_binary(request) and request.method in ("GET", "HEAD"):
+        body = openapi_binary.encoded(openapi.version_two(kinds))
+        return Response(200, body, {"Content-Type": openapi_binary.MEDIA_TYPE})
     elif path.startswith("/openapi/"):
         answer = _documents(path, kinds)
     elif path.startswith(("/api/", "/apis/")):
@@ -82,6 +85,13 @@ def discover(request: Request, served: Iterable[Kind]) -> Response:
     if request.method not in ("GET", "HEAD"):
         raise status.method_not_allowed(f"{path} can only be read, not {request.method}")
     return Response(200, answer)
+
+
+def serves_binary(request: Request) -> bool:
+    """Whether what is asked for is the one document that there is in protobuf form."""
+    return request.path == openapi.V2 and (
+        openapi_binary.ASKED in request.accept or openapi_binary.MEDIA_TYPE in request.accept
+    )
 
 
 def _documents(path: str, kinds: list[Kind]) -> Any:

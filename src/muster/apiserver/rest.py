@@ -70,7 +70,7 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
         Failure: it is refused.
     """
     form = tables.accepted(request.accept) if request.accept else tables.PLAIN
-    if form is None:
+    if form is None and not discovery.serves_binary(request):
         raise status.not_acceptable(request.accept)
     target = paths.parse(request.path)
     if target is None:
@@ -86,7 +86,7 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
         raise status.method_not_allowed(f"{request.path} does not take {request.method}, only {allowed}")
     state.store.author = _author(call) if verb in _CLAIMING else None
     made = verb(call)
-    if form.name:
+    if form is not None and form.name:
         made = tables.shaped(call, form, made)
     if call.warnings and isinstance(made, Response):
         made = Response(made.status, made.body, {**made.headers, "Warning": ", ".join(map(_warning, call.warnings))})

@@ -239,6 +239,8 @@ def _response(made: Response) -> web.Response:
     if isinstance(made.body, str):
         headers.setdefault("Content-Type", "text/plain; charset=utf-8")
         return web.Response(status=made.status, body=made.body.encode(), headers=headers)
+    if isinstance(made.body, bytes):
+        return web.Response(status=made.status, body=made.body, headers=headers)
     headers.setdefault("Content-Type", JSON)
     return web.Response(status=made.status, body=msgspec.json.encode(_dressed(made.body)), headers=headers)
 
