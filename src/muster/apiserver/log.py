@@ -32,9 +32,9 @@ class Log:
 
     __slots__ = ("_first", "_limit", "events", "lost")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, lost: int = 0) -> None:
         self.events: list[WatchEvent] = []
-        self.lost = 0
+        self.lost = lost
         """The highest revision whose change has been forgotten; a reader that has not seen it has to list again."""
         self._first = 0
         self._limit = limit
@@ -55,10 +55,18 @@ class Log:
             return None
         return self._first + bisect_right(self.events, revision, key=_revision)
 
-    def since(self, position: int) -> list[WatchEvent] | None:
-        """All changes from `position` on; None if some of them have been forgotten."""
+    def since(self, position: int, until: int | None = None) -> list[WatchEvent] | None:
+        """All changes from `position` on (up to revision `until`); None if some of them have been forgotten."""
         start = position - self._first
-        return None if start < 0 else self.events[start:]
+        if start < 0:
+            return None
+        if until is None or not self.events or self.events[-1].revision <= until:
+            return self.events[start:]
+        return self.events[start : bisect_right(self.events, until, key=_revision)]
+
+    def retract(self, revision: int) -> None:
+        """Takes back every change after `revision`: they never were."""
+        del self.events[bisect_right(self.events, revision, key=_revision) :]
 
     def compact(self, revision: int) -> None:
         """Forgets every change up to `revision`."""

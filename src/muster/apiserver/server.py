@@ -26,6 +26,7 @@ class ApiServer:
         priority_admission: resolve priority classes (V34). Off, integer priorities are taken as they are.
         history: how many changes of each resource are kept for watches.
         started: creationTimestamp of the namespaces and priority classes that every cluster has.
+        store: where a cluster of before goes on; None: an empty one that keeps `history` changes.
     """
 
     def __init__(
@@ -36,9 +37,10 @@ class ApiServer:
         priority_admission: bool = True,
         history: int = HISTORY,
         started: Instant = 0,
+        store: Store | None = None,
     ) -> None:
         self.gates = gates
-        self.store = Store(history)
+        self.store = Store(history) if store is None else store
         self._state = State(self.store, gates, new_uid, priority_admission)
         _furnish(self.store, new_uid, started)
 
@@ -73,11 +75,15 @@ class ApiServer:
 def _furnish(store: Store, new_uid: Callable[[], str], started: Instant) -> None:
     """What every cluster has from the start."""
     for name in RESERVED_NAMESPACES:
+        if store.get(catalog.NAMESPACE.plural, "", name) is not None:
+            continue
         made = _born(catalog.NAMESPACE, name, new_uid(), started)
         labels = {"kubernetes.io/metadata.name": name}
         made["metadata"]["labels"] = labels
         store.put(catalog.NAMESPACE.plural, "", name, made | deletion.first_namespace_parts(made))
     for name, value in priority.SYSTEM.items():
+        if store.get(catalog.PRIORITY_CLASS.plural, "", name) is not None:
+            continue
         made = _born(catalog.PRIORITY_CLASS, name, new_uid(), started)
         made["metadata"]["generation"] = 1
         why = {"description": "Used for system critical pods.", "preemptionPolicy": priority.PREEMPT}

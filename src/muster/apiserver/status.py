@@ -108,6 +108,11 @@ def expired(message: str, goes_on: str = "") -> Failure:
     return Failure(410, "Expired", message, metadata={"continue": goes_on} if goes_on else None)
 
 
+def storage_full(why: str) -> Failure:
+    message = f"nothing can be written until there is room again: {why}; what is stored can be read"
+    return Failure(507, "InsufficientStorage", message)
+
+
 def too_large(limit: int) -> Failure:
     message = f"Request entity too large: limit is {limit} bytes"
     return Failure(413, "RequestEntityTooLarge", message)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from muster.api.machine import ADDED, DELETED, MODIFIED
 from muster.apiserver import ownership
 from muster.apiserver.log import Log, Raw, WatchEvent
 
 _NONE: Mapping[str, Raw] = {}
+
+
+class Change(NamedTuple):
+    """One write, for whoever keeps them."""
+
+    resource: str
+    namespace: str
+    name: str
+    event: WatchEvent
 
 
 class Store:
@@ -23,7 +32,12 @@ class Store:
         self.revision = 0
         self.author: ownership.Author | None = None
         """Who owns what the present call changes; None: nobody new."""
+        self.outbox: list[Change] | None = None
+        """What was written and not yet handed to a keeper, who empties it; None: nobody keeps anything."""
+        self.settled: int | None = None
+        """The revision up to which a keeper has everything safe; watches tell no more. None: nobody keeps anything."""
         self._history = history
+        self._floor = 0
         self._objects: dict[str, dict[str, dict[str, Raw]]] = {}
         self._logs: dict[str, Log] = {}
 
@@ -45,7 +59,7 @@ class Store:
     def log(self, resource: str) -> Log:
         log = self._logs.get(resource)
         if log is None:
-            log = self._logs[resource] = Log(self._history)
+            log = self._logs[resource] = Log(self._history, self._floor)
         return log
 
     def put(self, resource: str, namespace: str, name: str, raw: dict[str, Any]) -> Raw:
@@ -57,8 +71,13 @@ class Store:
         self.claim(raw, previous)
         space[name] = raw
         change = ADDED if previous is None else MODIFIED
-        self.log(resource).append(WatchEvent(change, raw, self.revision, previous))
+        self._note(Change(resource, namespace, name, WatchEvent(change, raw, self.revision, previous)))
         return raw
+
+    def _note(self, change: Change) -> None:
+        self.log(change.resource).append(change.event)
+        if self.outbox is not None:
+            self.outbox.append(change)
 
     def claim(self, raw: dict[str, Any], previous: Raw | None) -> None:
         """Notes in the metadata of a new version who made it, unless the call has said itself who owns what."""
@@ -78,13 +97,53 @@ class Store:
             del self._objects[resource][namespace]
         self.revision += 1
         last = restamped(previous, self.revision)
-        self.log(resource).append(WatchEvent(DELETED, last, self.revision, previous))
+        self._note(Change(resource, namespace, name, WatchEvent(DELETED, last, self.revision, previous)))
         return last
+
+    @property
+    def told(self) -> int:
+        """The newest revision that anybody outside may know of."""
+        return self.revision if self.settled is None else self.settled
+
+    @property
+    def compacted(self) -> int:
+        """The highest revision up to which all changes have been forgotten on request."""
+        return self._floor
 
     def compact(self, revision: int | None = None) -> None:
         """Forgets all changes up to a revision (the present one if none is given): watches behind it expire."""
+        self._floor = max(self._floor, self.told if revision is None else min(revision, self.told))
         for log in self._logs.values():
-            log.compact(self.revision if revision is None else revision)
+            log.compact(self._floor)
+
+    def begin(self, objects: Iterable[tuple[str, str, str, Raw]], revision: int) -> None:
+        """Fills an empty store with objects as they were at a revision, before which nothing is known."""
+        for resource, namespace, name, raw in objects:
+            self._objects.setdefault(resource, {}).setdefault(namespace, {})[name] = raw
+        self.revision = self._floor = revision
+
+    def repeat(self, change: Change) -> None:
+        """Makes a change that was made before, at its own revision."""
+        self._place(change, None if change.event.type == DELETED else change.event.object)
+        self.revision = change.event.revision
+        self.log(change.resource).append(change.event)
+
+    def retract(self, changes: Iterable[Change]) -> None:
+        """Takes back the latest changes, all after the settled revision, which is the present one then."""
+        for change in sorted(changes, key=lambda one: one.event.revision, reverse=True):
+            self._place(change, change.event.previous)
+        self.revision = self.told
+        for log in self._logs.values():
+            log.retract(self.revision)
+
+    def _place(self, change: Change, raw: Raw | None) -> None:
+        space = self._objects.setdefault(change.resource, {}).setdefault(change.namespace, {})
+        if raw is not None:
+            space[change.name] = raw
+            return
+        del space[change.name]
+        if not space:
+            del self._objects[change.resource][change.namespace]
 
     def at(self, resource: str, revision: int) -> list[Raw] | None:
         """All objects of a resource as they were at an earlier revision; None if that has been forgotten."""

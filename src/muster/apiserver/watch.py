@@ -31,6 +31,7 @@ class Watch:
         "_position",
         "_selects",
         "_store",
+        "ahead",
         "bookmarks",
         "closed",
         "expired",
@@ -56,6 +57,8 @@ class Watch:
         self._initial = list(initial)
         self.bookmarks = bookmarks
         """The reader wants bookmarks (allowWatchBookmarks); they are only made on request, by `bookmark`."""
+        self.ahead = False
+        """Tells changes that are not settled yet, too: for readers that are begun anew when those are taken back."""
         self.shape: Callable[[WatchEvent], Raw] | None = None
         """Makes of an event's object what the reader wants to see; None leaves it."""
         self.expired = False
@@ -65,7 +68,7 @@ class Watch:
         """All changes since the last call, oldest first. Read only: the events are shared with other watches."""
         if self.closed:
             return ()
-        events = self._log.since(self._position)
+        events = self._log.since(self._position, None if self.ahead else self._store.settled)
         if events is None:
             self.expired = self.closed = True
             return ()
@@ -90,7 +93,7 @@ class Watch:
 
     def bookmark(self, *, initial_end: bool = False) -> WatchEvent:
         """Says that everything up to the present revision was told. Only true right after `poll`."""
-        revision = self._store.revision
+        revision = self._store.told
         meta: dict[str, Any] = {"resourceVersion": str(revision)}
         if initial_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}

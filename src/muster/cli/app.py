@@ -50,6 +50,12 @@ Files = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Directory in which everything is kept; without it, nothing is.", show_default=False),
+]
+
+
 class Over(StrEnum):
     sim = "sim"
     http = "http"
@@ -121,17 +127,52 @@ def up(
         Path | None, typer.Option(help="Also write a kubeconfig file for kubectl and clients.", show_default=False)
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every decision to standard error.")] = False,
+    data: Data = None,
     control: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Run an embedded cluster (API server, controllers, scheduler, hollow nodes) on loopback until Ctrl-C."""
     from muster.cli import up as command
 
     if control:
-        raise SystemExit(command.run_controlled(port))
+        raise SystemExit(command.run_controlled(port, data))
     wanted = command.Wanted(
-        port, (zones, racks, nodes, gpus), fleet, feature_gates, target, profile, kubeconfig, verbose
+        port, (zones, racks, nodes, gpus), fleet, feature_gates, target, profile, kubeconfig, verbose, data
     )
     raise SystemExit(command.run(wanted))
+
+
+@app.command("api-server")
+def api_server(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 7077,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; others than loopback need TLS and known clients.")
+    ] = "127.0.0.1",
+    data: Data = None,
+    controllers: Annotated[
+        str, typer.Option(help="Controllers that run: NAME,NAME,..., all, or nothing.", show_default=False)
+    ] = "",
+    feature_gates: Annotated[
+        str, typer.Option(help="NAME=true,NAME=false,...; the workload-aware gates are on already.")
+    ] = "",
+    target: Annotated[str, typer.Option(help="Kubernetes release whose rules hold: 1.37 or 1.38.")] = "1.37",
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate (chain), PEM.", show_default=False)] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key, PEM, unencrypted.", show_default=False)] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="Bearer tokens of clients, one a line.", show_default=False)
+    ] = None,
+    client_ca: Annotated[
+        Path | None, typer.Option(help="CA whose client certificates are let in, PEM.", show_default=False)
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="Also write a kubeconfig file; without credentials, for loopback.", show_default=False),
+    ] = None,
+) -> None:
+    """Run the API server alone: no scheduler, no hollow nodes, and only the controllers that are named."""
+    from muster.cli import api_server as command
+
+    where = command.Exposure(host, tls_cert, tls_key, client_ca, token_file)
+    raise SystemExit(command.run(command.Wanted(port, where, data, controllers, feature_gates, target, kubeconfig)))
 
 
 @app.command()

@@ -18,6 +18,7 @@ from muster.controllers.fleet import Shape, node_manifests
 from muster.engine.profile import ProfileError
 from muster.runtime.collector import calm_collector
 from muster.runtime.config import load_profile
+from muster.runtime.journal import Unusable, Unwritten
 from muster.runtime.serve import serve, serve_controlled
 from muster.runtime.telemetry import log_to_stderr
 from muster.runtime.wiring import Setup, assemble
@@ -25,6 +26,7 @@ from muster.runtime.wiring import Setup, assemble
 Sizes = tuple[int | None, int | None, int | None, int | None]
 """Zones, racks per zone, nodes per rack, accelerators per node; None: the default."""
 DEFAULT_SIZES = (2, 2, 4, 8)
+ALREADY_THERE = 409
 OURS = "# Written by muster up; it may be overwritten."
 """First line of a kubeconfig file, by which its own files are known."""
 
@@ -38,6 +40,7 @@ class Wanted(NamedTuple):
     profile: Path | None
     kubeconfig: Path | None
     verbose: bool
+    data: Path | None = None
 
 
 def run(wanted: Wanted) -> int:
@@ -58,13 +61,13 @@ def run(wanted: Wanted) -> int:
     if wanted.kubeconfig is not None:
         check_kubeconfig(wanted.kubeconfig)
     log_to_stderr(verbose=wanted.verbose)
-    return _run(_serve(wanted, Setup(gates=gates, profile=profile), nodes))
+    return run_loop(_serve(wanted, Setup(gates=gates, profile=profile, data=wanted.data), nodes))
 
 
-def run_controlled(port: int) -> int:
+def run_controlled(port: int, data: Path | None = None) -> int:
     """An empty cluster on a clock that a conformance driver moves."""
     log_to_stderr(verbose=False)
-    return _run(serve_controlled(port, lambda url: print(f"muster, controlled, is up at {url}", flush=True)))
+    return run_loop(serve_controlled(port, lambda url: print(f"muster, controlled, is up at {url}", flush=True), data))
 
 
 def fleet(sizes: Sizes, file: Path | None) -> list[Manifest]:
@@ -99,19 +102,25 @@ async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Manifest]) -> int
     cluster = assemble(setup)
     for node in nodes:
         answer = cluster.call(replace(writes.create(node.body), query=STRICT))
-        if not answer.ok:
+        there = wanted.data is not None and answer.status == ALREADY_THERE
+        if not answer.ok and not there:
             raise Failure(f"--fleet: {node.source}: {answer.body['message']}", USAGE)
 
     def ready(url: str) -> None:
         if wanted.kubeconfig is not None:
-            _write_kubeconfig(wanted.kubeconfig, url)
-        print(welcome(url, len(nodes), setup.gates, wanted.kubeconfig), flush=True)
+            write_kubeconfig(wanted.kubeconfig, url)
+        print(welcome(url, len(nodes), setup.gates, wanted.kubeconfig, wanted.data), flush=True)
 
     await serve(cluster, wanted.port, ready)
     return 0
 
 
-def _run(serving: Any) -> int:
+def run_loop(serving: Any) -> int:
+    """Runs a server to its end.
+
+    Raises:
+        Failure: its port or its directory cannot be used.
+    """
     calm_collector()
     try:
         import uvloop
@@ -122,14 +131,19 @@ def _run(serving: Any) -> int:
     with runner:
         try:
             runner.run(serving)
+        except Unusable as error:
+            raise Failure(f"--data: {error}", USAGE) from None
+        except Unwritten as error:
+            raise Failure(f"--data: cannot be written: {error}", USAGE) from None
         except OSError as error:
             raise Failure(f"--port: {error.strerror or error}; give another one, or 0 for a free one", USAGE) from None
     return 0
 
 
-def welcome(url: str, nodes: int, gates: FeatureGates, kubeconfig: Path | None = None) -> str:
+def welcome(url: str, nodes: int, gates: FeatureGates, kubeconfig: Path | None = None, data: Path | None = None) -> str:
     """What to type next, in another terminal."""
-    lines = [f"muster is up at {url} with {nodes} hollow nodes; Ctrl-C ends it, and nothing is kept."]
+    kept = "nothing is kept" if data is None else f"everything is kept in {data}"
+    lines = [f"muster is up at {url} with {nodes} hollow nodes; Ctrl-C ends it, and {kept}."]
     lines += ["In another terminal:", "  . .venv/bin/activate                    put muster on your path"]
     if url != DEFAULT_SERVER:
         lines.append(f"  export {VARIABLE}={url}")
@@ -193,7 +207,7 @@ def _unwritable(path: Path, why: str) -> Failure:
     return Failure(f"--kubeconfig: {path}: {why}; name a file that can be written", USAGE)
 
 
-def _write_kubeconfig(path: Path, url: str) -> None:
+def write_kubeconfig(path: Path, url: str) -> None:
     try:
         path.write_text(kubeconfig(url), encoding="utf-8")
     except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -32,7 +33,9 @@ Body = Mapping[str, Any]
 class Control:
     """One cluster on a held clock, thrown away and made anew by `reset`."""
 
-    def __init__(self) -> None:
+    def __init__(self, data: Path | None = None) -> None:
+        self._data = data
+        self._begun = 0
         self.changes = Changes()
         self._turn = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
@@ -41,6 +44,10 @@ class Control:
 
     def handle(self, request: Request) -> Response | Watch:
         return self.cluster.local.handle(request)
+
+    async def settle_writes(self) -> bool:
+        """Waits until the present cluster's writes are safe."""
+        return await self.cluster.local.settle()
 
     def routes(self) -> list[web.RouteDef]:
         """One POST route per operation."""
@@ -65,6 +72,8 @@ class Control:
             self.cluster.worker.close()
             await self._running
             self._running = None
+            if self.cluster.local.keeper is not None:
+                await self.cluster.local.keeper.close()
 
     async def reset(self, body: Body) -> Body:
         """A new, empty cluster at the start of time, with these gates and options."""
@@ -131,6 +140,7 @@ class Control:
             raise ValueError("reservation: this build has no reservation profile")
         self._clock = HeldClock(START)
         self._paused = False
+        self._begun += 1
         setup = Setup(
             gates=gates,
             profile=default_profile(),
@@ -139,6 +149,7 @@ class Control:
             priority_admission=bool(body.get("priorityAdmission", False)),
             volumes=bool(body.get("volumes", False)),
             levels=tuple(body.get("levels", ())),
+            data=None if self._data is None else self._data / f"{self._begun:05d}",
         )
         self.cluster: Cluster = assemble(setup, self.changes)
         self._running = asyncio.get_running_loop().create_task(self.cluster.loop.run())

@@ -1,10 +1,11 @@
-"""The embedded API server over HTTP: loopback only, JSON only, watches as streams of lines."""
+"""The embedded API server over HTTP: JSON, watches as streams of lines; loopback only, unless `guard` says more."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,11 +15,14 @@ from aiohttp import web
 from muster.api.calls import JSON, Request, Response
 from muster.apiserver import status
 from muster.apiserver.decode import MAX_BODY
+from muster.apiserver.log import Raw
 from muster.apiserver.ownership import dressed
-from muster.apiserver.watch import Watch, WatchEvent
+from muster.apiserver.watch import BOOKMARK, Watch, WatchEvent
 from muster.runtime.changes import Changes
 
 Handle = Callable[[Request], Response | Watch]
+Settle = Callable[[], Awaitable[bool]]
+Guard = Callable[[web.Request], bool]
 
 LOOPBACK = "127.0.0.1"
 LONGEST_WATCH = 3_600
@@ -32,36 +36,64 @@ CUT_WITHIN = 0.2
 LATE = 1.0
 """Seconds that a watch may last longer than asked for, while its reader does not read."""
 EVENTS_PER_WRITE = 500
+MOST_OPEN = 4_000
+"""Requests, watches among them, that are served at a time; more are told to come back."""
+MOST_READING = 128
+"""Bodies beyond SMALL that are read at a time."""
+SMALL = 1 << 16
+READ_WITHIN = 30.0
+"""Seconds that a client gets to send a body."""
+LINES_KEPT = 1_000
+"""Encoded events that are kept for the other watches of the same changes."""
 
 
-def application(handle: Handle, changes: Changes, *, routes: Sequence[web.AbstractRouteDef] = ()) -> web.Application:
+async def _at_once() -> bool:
+    return True
+
+
+def application(
+    handle: Handle,
+    changes: Changes,
+    *,
+    routes: Sequence[web.AbstractRouteDef] = (),
+    settle: Settle = _at_once,
+    guard: Guard | None = None,
+) -> web.Application:
     """An application that answers every path by `handle`, but for those of `routes`.
 
     `handle` is called on the event loop's thread and must not block; `changes` must ring whenever the store moved on.
+
+    Args:
+        settle: waits until all that was written is safe, and says whether it is; nothing is answered before.
+        guard: whether a request may come in; None: whatever comes from this machine.
     """
-    front = Front(handle, changes)
-    app = web.Application(client_max_size=MAX_BODY, middlewares=[_neighbours_only])
+    front = Front(handle, changes, settle)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[_neighbours_only if guard is None else _known(guard)])
     app.router.add_routes(routes)
     app.router.add_route("*", "/{path:.*}", front.answer)
     app.on_shutdown.append(front.close)
     return app
 
 
-async def listen(app: web.Application, port: int, host: str = LOOPBACK) -> tuple[web.AppRunner, int]:
+async def listen(
+    app: web.Application, port: int, host: str = LOOPBACK, tls: ssl.SSLContext | None = None
+) -> tuple[web.AppRunner, int]:
     """Serves `app`; port 0 takes any that is free. Returns the runner, whose `cleanup` ends it, and the real port.
+
+    `tls`: with it, on any address; whoever gives it has seen to it that `app` knows its clients.
 
     Raises:
         ValueError: the address is not a loopback one.
         OSError: the port is taken, or may not be used.
     """
-    if not is_loopback(host):
+    if tls is None and not is_loopback(host):
         raise ValueError(
             f"refusing to listen on {host}: the embedded API server has no authentication; use {LOOPBACK} or ::1"
         )
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CUT_WITHIN)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
     except OSError as failure:
         await runner.cleanup()
         raise OSError(failure.errno, f"cannot listen on {host} port {port}: {failure.strerror}") from None
@@ -94,17 +126,35 @@ async def _neighbours_only(request: web.Request, handler: Any) -> web.StreamResp
     return answer
 
 
+def _known(guard: Guard) -> Any:
+    @web.middleware
+    async def only_known(request: web.Request, handler: Any) -> web.StreamResponse:
+        """Refuses whoever does not say, or cannot prove, who it is."""
+        if not guard(request):
+            challenge = {"WWW-Authenticate": "Bearer"}
+            return _response(status.Failure(401, "Unauthorized", "Unauthorized", headers=challenge).response)
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    return only_known
+
+
 class Front:
     """Turns HTTP requests into calls, and answers into HTTP."""
 
-    def __init__(self, handle: Handle, changes: Changes) -> None:
+    def __init__(self, handle: Handle, changes: Changes, settle: Settle = _at_once) -> None:
         self._handle = handle
+        self._settle = settle
+        self._reading = 0
+        self._lines: dict[tuple[int, str], tuple[Raw, bytes]] = {}
         self._changes = changes
         self._watches: set[Watch] = set()
         self._open: dict[int, web.Request] = {}
         self._quiet = asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        if len(self._open) >= MOST_OPEN:
+            return _response(_busy(f"{MOST_OPEN} requests are open already").response)
         self._open[id(request)] = request  # requests have no hash
         try:
             return await self._answer(request)
@@ -115,17 +165,45 @@ class Front:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         try:
-            body = await request.read()
+            body = await self._body(request)
+        except status.Failure as failure:
+            response = _response(failure.response)
+            response.force_close()
+            return response
         except web.HTTPRequestEntityTooLarge:
             response = _response(status.too_large(MAX_BODY).response)
             response.force_close()
             return response
         except (web.RequestPayloadError, ValueError) as failure:
             return _response(status.bad_request(f"the body cannot be read: {failure}").response)
-        made = self._handle(_call(request, body))
+        made = await self._made(_call(request, body))
         if isinstance(made, Watch):
             return await self._stream(request, made)
         return _response(made)
+
+    async def _made(self, call: Request) -> Response | Watch:
+        """What is answered, once everything that it tells of is safe."""
+        made = self._handle(call)
+        if await self._settle():
+            return made
+        if call.method in ("GET", "HEAD"):  # what it told of was taken back: look again
+            return self._handle(call)
+        return status.storage_full("this change could not be kept, and was taken back").response
+
+    async def _body(self, request: web.Request) -> bytes:
+        if not request.body_exists:
+            return b""
+        large = request.content_length is None or request.content_length > SMALL
+        if large and self._reading >= MOST_READING:
+            raise _busy(f"{MOST_READING} large bodies are being read already")
+        self._reading += large
+        try:
+            async with asyncio.timeout(READ_WITHIN):
+                return await request.read()
+        except TimeoutError:
+            raise status.Failure(408, "RequestTimeout", f"the body did not arrive within {READ_WITHIN:.0f} s") from None
+        finally:
+            self._reading -= large
 
     async def close(self, app: web.Application) -> None:
         """Ends every open watch, and cuts off whoever does not read, or does not finish what it sends."""
@@ -163,17 +241,39 @@ class Front:
         with self._changes.listening() as bell:
             while clock() < ends and not _over(watch):
                 bell.clear()
-                await _write(response, watch, watch.poll())
+                await self._write(response, watch, watch.poll())
                 if watch.bookmarks and clock() >= bookmark_at:
                     bookmark_at += BOOKMARK_EVERY
-                    await _write(response, watch, [watch.bookmark()])
+                    await self._write(response, watch, [watch.bookmark()])
                 if not _over(watch):
                     await _heard(bell, min(ends, bookmark_at) - clock())
         if watch.expired:
             await response.write(_line("ERROR", status.expired("too old resource version: list again").body))
         elif watch.bookmarks and not _over(watch):
-            await _write(response, watch, watch.poll())
-            await _write(response, watch, [watch.bookmark()])
+            await self._write(response, watch, watch.poll())
+            await self._write(response, watch, [watch.bookmark()])
+
+    async def _write(self, response: web.StreamResponse, watch: Watch, events: Sequence[WatchEvent]) -> None:
+        for start in range(0, len(events), EVENTS_PER_WRITE):
+            batch: Iterable[WatchEvent] = events[start : start + EVENTS_PER_WRITE]
+            await response.write(b"".join([self._line(watch, event) for event in batch]))
+
+    def _line(self, watch: Watch, event: WatchEvent) -> bytes:
+        if watch.shape is not None or event.type == BOOKMARK:
+            return _line(event.type, dressed(watch.shown(event)))
+        key = (id(event.object), event.type)
+        known = self._lines.get(key)
+        if known is not None and known[0] is event.object:
+            return known[1]
+        line = _line(event.type, dressed(event.object))
+        if len(self._lines) >= LINES_KEPT:
+            self._lines.clear()
+        self._lines[key] = (event.object, line)
+        return line
+
+
+def _busy(why: str) -> status.Failure:
+    return status.Failure(429, "TooManyRequests", f"{why}; try again", headers={"Retry-After": "1"})
 
 
 def _cut(request: web.Request) -> None:
@@ -190,12 +290,6 @@ async def _heard(bell: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(bell.wait(), max(seconds, 0.001))
     except TimeoutError:
         return
-
-
-async def _write(response: web.StreamResponse, watch: Watch, events: Sequence[WatchEvent]) -> None:
-    for start in range(0, len(events), EVENTS_PER_WRITE):
-        batch: Iterable[WatchEvent] = events[start : start + EVENTS_PER_WRITE]
-        await response.write(b"".join(_line(event.type, dressed(watch.shown(event))) for event in batch))
 
 
 def _line(change: str, raw: Any) -> bytes:

@@ -10,11 +10,14 @@ from muster.api import catalog
 from muster.api.calls import Request, Response
 from muster.api.machine import Listed, Observed
 from muster.api.object import Object
+from muster.apiserver import status
 from muster.apiserver.server import ApiServer
 from muster.apiserver.watch import Watch, WatchEvent
 from muster.runtime.changes import Changes
 from muster.runtime.clock import Clock
+from muster.runtime.keeper import Keeper
 
+_READING = frozenset({"GET", "HEAD"})
 Inbox = deque[Any]
 """What one machine has not been told yet, oldest first."""
 
@@ -22,20 +25,39 @@ Inbox = deque[Any]
 class Local:
     """One embedded server and the watches of the machines around it. Single-threaded: it belongs to the event loop."""
 
-    def __init__(self, server: ApiServer, clock: Clock, changes: Changes) -> None:
+    def __init__(self, server: ApiServer, clock: Clock, changes: Changes, keeper: Keeper | None = None) -> None:
         self.server = server
         self.clock = clock
         self.changes = changes
+        self.keeper = keeper
+        """Makes everything durable; None: nothing is kept."""
         self._streams: dict[str, _Stream] = {}
         self._told = -1
 
     def handle(self, request: Request) -> Response | Watch:
-        """Carries out one call at the clock's time; rings `changes` if the store moved on."""
+        """Carries out one call at the clock's time; rings `changes` if the store moved on.
+
+        With a keeper, what it answers is only safe once `settle` says so.
+        """
+        if self.keeper is not None and self.keeper.full and request.method not in _READING:
+            self.keeper.look_for_room()
+            return status.storage_full(self.keeper.full).response
         before = self.server.revision
         answer = self.server.handle(request, self.clock.now())
         if self.server.revision != before:
             self.changes.ring()
+            if self.keeper is not None:
+                self.keeper.wake()
         return answer
+
+    async def settle(self) -> bool:
+        """Waits until all that was written so far is safe; False: some of it could not be kept, and was taken back."""
+        return self.keeper is None or await self.keeper.settled()
+
+    def restart(self) -> None:
+        """Forgets what was told to whom: changes that machines know of were taken back, and all begin anew."""
+        self._streams.clear()
+        self._told = -1
 
     def subscribe(self, resources: tuple[str, ...], inbox: Inbox) -> None:
         """From now on everything of these resources is told to `inbox`, beginning with a Listed of each, in order."""
@@ -98,6 +120,7 @@ class _Stream:
     def _open(self, revision: str) -> Watch:
         answer = self._local.handle(Request("GET", self._path, {"watch": "true", "resourceVersion": revision}))
         assert isinstance(answer, Watch), answer
+        answer.ahead = True
         return answer
 
     def _get(self, query: Mapping[str, str]) -> Response:

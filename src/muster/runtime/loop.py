@@ -102,6 +102,12 @@ class Loop:
         self._local.subscribe(station.machine.resources, station.inbox)
         self._stir()
 
+    def begin_anew(self) -> None:
+        """Rebuilds every machine: what they saw was taken back, or what they wrote was refused."""
+        self._local.restart()
+        for station in self._stations.values():
+            self.rebuild(station)
+
     def ring(self, timer: Timer) -> None:
         """Lets a timer go off, whatever the time."""
         self.timers.take(timer)

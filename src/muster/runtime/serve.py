@@ -1,39 +1,71 @@
-"""Runs a cluster behind HTTP on loopback until the process is told to end."""
+"""Runs a cluster behind HTTP until the process is told to end."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from aiohttp import web
 
 from muster.runtime.control import Control
-from muster.runtime.http import application, listen
+from muster.runtime.guard import Guard
+from muster.runtime.http import LOOPBACK, application, listen
+from muster.runtime.local import Local
+from muster.runtime.loop import Loop
 from muster.runtime.pages import routes
-from muster.runtime.wiring import Cluster
+from muster.runtime.wiring import Alone, Cluster
+from muster.runtime.worker import Worker
 
 Ready = Callable[[str], None]
 """Told the URL once requests are answered."""
+OPEN = Guard(None, frozenset(), False)
+"""For loopback: whoever is on this machine."""
 
 
 async def serve(cluster: Cluster, port: int, ready: Ready) -> None:
-    """Serves `cluster` until SIGINT or SIGTERM; ends within a second."""
-    app = application(cluster.local.handle, cluster.local.changes, routes=routes(lambda: cluster))
-    driving = asyncio.create_task(cluster.loop.run())
+    """Serves `cluster` on loopback until SIGINT or SIGTERM; ends within a second."""
+    local = cluster.local
+    app = application(local.handle, local.changes, routes=routes(lambda: cluster), settle=local.settle)
+    await _serve(app, local, cluster.loop, cluster.worker, port, LOOPBACK, OPEN, ready)
+
+
+async def serve_alone(server: Alone, port: int, host: str, guard: Guard, ready: Ready) -> None:
+    """Serves an API server without a scheduler, likewise, wherever `guard` has found it safe."""
+    local = server.local
+    asked = guard.admits if guard.asks else None
+    app = application(local.handle, local.changes, settle=local.settle, guard=asked)
+    await _serve(app, local, server.loop, server.worker, port, host, guard, ready)
+
+
+async def _serve(
+    app: web.Application, local: Local, loop: Loop, worker: Worker, port: int, host: str, guard: Guard, ready: Ready
+) -> None:
+    driving = asyncio.create_task(loop.run())
     try:
-        await _listen_until_signalled(app, port, ready, driving)
+        await _listen_until_signalled(app, port, ready, driving, host, guard)
     finally:
-        cluster.loop.stop()
-        cluster.worker.close()
+        loop.stop()
+        worker.close()
         await driving
+        if local.keeper is not None:
+            await local.keeper.close()
 
 
-async def serve_controlled(port: int, ready: Ready) -> None:
-    """Serves an empty cluster on a held clock, with the control endpoints of a conformance driver."""
-    control = Control()
+async def serve_controlled(port: int, ready: Ready, data: Path | None = None) -> None:
+    """Serves an empty cluster on a held clock, with the control endpoints of a conformance driver.
+
+    With `data`, each cluster after a reset is kept in a directory of its own in there.
+    """
+    control = Control(data)
     pages = routes(lambda: control.cluster)
-    app = application(control.handle, control.changes, routes=[*pages, *control.routes()])
+    app = application(
+        control.handle,
+        control.changes,
+        routes=[*pages, *control.routes()],
+        settle=control.settle_writes,
+    )
     try:
         await _listen_until_signalled(app, port, ready)
     finally:
@@ -41,7 +73,12 @@ async def serve_controlled(port: int, ready: Ready) -> None:
 
 
 async def _listen_until_signalled(
-    app: web.Application, port: int, ready: Ready, driving: asyncio.Task[None] | None = None
+    app: web.Application,
+    port: int,
+    ready: Ready,
+    driving: asyncio.Task[None] | None = None,
+    host: str = LOOPBACK,
+    guard: Guard = OPEN,
 ) -> None:
     ended = asyncio.Event()
     here = asyncio.get_running_loop()
@@ -49,9 +86,10 @@ async def _listen_until_signalled(
         here.add_signal_handler(number, ended.set)
     if driving is not None:
         driving.add_done_callback(lambda _: ended.set())
-    runner, bound = await listen(app, port)
+    runner, bound = await listen(app, port, host, guard.tls)
     try:
-        ready(f"http://127.0.0.1:{bound}")
+        named = f"[{host}]" if ":" in host else host
+        ready(f"{'http' if guard.tls is None else 'https'}://{named}:{bound}")
         await ended.wait()
     finally:
         await runner.cleanup()

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 from muster.api import writes
 from muster.api.calls import Request, Response
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND, Instant
-from muster.apiserver.server import ApiServer
+from muster.apiserver.server import HISTORY, ApiServer
 from muster.controllers.hollow import Hollow
 from muster.controllers.machine import makers
 from muster.engine.profile import Profile
 from muster.plugins import default_profile
 from muster.runtime.changes import Changes
 from muster.runtime.clock import Clock, SystemClock
+from muster.runtime.journal import Journal
+from muster.runtime.keeper import Keeper
 from muster.runtime.local import Local
 from muster.runtime.loop import Loop, Station
 from muster.runtime.telemetry import Log
@@ -42,6 +45,8 @@ class Setup:
     priority_admission: bool = True
     volumes: bool = True
     """Whether claims get volumes: the volume controller and its hollow driver run."""
+    data: Path | None = None
+    """Directory in which everything is kept; None: it ends with the process."""
     levels: tuple[str, ...] = ()
     """Topology label keys, widest first, that keep groups together; none: the well-known ones that nodes carry."""
 
@@ -90,17 +95,65 @@ class Cluster:
 
 def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     """Puts the parts together. Must run inside the event loop that will drive them."""
-    log = Log()
+    bare = alone(setup, frozenset(), changes)
+    local, loop = bare.local, bare.loop
+    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
+    stations = {name: loop.add(name, make) for name, make in around.items()}
+    scheduler = loop.add("scheduler", partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels))
+    return Cluster(local.server, local, loop, bare.worker, bare.log, setup.profile, scheduler, stations["hollow"])
+
+
+@dataclass
+class Alone:
+    """An embedded API server without a scheduler, and the loop that drives the controllers chosen."""
+
+    local: Local
+    loop: Loop
+    worker: Worker
+    log: Log
+
+
+def controllers(setup: Setup) -> tuple[str, ...]:
+    """Names of all that there are."""
+    return tuple(makers(setup.gates))
+
+
+def alone(setup: Setup, chosen: Collection[str], changes: Changes | None = None) -> Alone:
+    """The server, and of the controllers the chosen ones.
+
+    Raises:
+        Unusable: the directory of its data is.
+    """
+    log, changes = Log(), changes or Changes()
+    local = _local(setup, changes)
+    worker = Worker()
+    loop = Loop(local, worker, log, PATIENT)
+    if local.keeper is not None:
+        local.keeper.begin_anew = partial(_begin_anew, local.keeper, loop, log)
+    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
+    for name in chosen:
+        loop.add(name, around[name])
+    return Alone(local, loop, worker, log)
+
+
+def _local(setup: Setup, changes: Changes) -> Local:
+    store = keeper = None
+    if setup.data is not None:
+        journal = Journal(setup.data)
+        store = journal.load(HISTORY)
+        keeper = Keeper(store, journal, changes)
     server = ApiServer(
         setup.gates,
         new_uid=lambda: str(uuid.uuid4()),
         priority_admission=setup.priority_admission,
         started=setup.clock.now(),
+        store=store,
     )
-    local = Local(server, setup.clock, changes or Changes())
-    worker = Worker()
-    loop = Loop(local, worker, log, PATIENT)
-    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
-    stations = {name: loop.add(name, make) for name, make in around.items()}
-    scheduler = loop.add("scheduler", partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels))
-    return Cluster(server, local, loop, worker, log, setup.profile, scheduler, stations["hollow"])
+    if keeper is not None:
+        keeper.flush()
+    return Local(server, setup.clock, changes, keeper)
+
+
+def _begin_anew(keeper: Keeper, loop: Loop, log: Log) -> None:
+    log.event("storage", full=keeper.full or "no more")
+    loop.begin_anew()
