@@ -51,8 +51,9 @@ class Journal:
         Unusable: the directory is not ours, of a newer version, in use, or cannot be written.
     """
 
-    def __init__(self, directory: Path, history: int = HISTORY) -> None:
+    def __init__(self, directory: Path, history: int = HISTORY, step: int = STEP) -> None:
         self._path = directory / FILE
+        self._step = step
         self._history = history
         _check(directory)
         try:
@@ -135,7 +136,7 @@ class Journal:
             Unwritten: and nothing is.
         """
         old = self.compacted
-        due = min(old + STEP, self._last) if self._last - old >= self._history + STEP else old
+        due = min(old + self._step, self._last) if self._last - old >= self._history + self._step else old
         until = max(due, floor)
         with self._all_or_nothing():
             if until > old:

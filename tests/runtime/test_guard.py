@@ -1,0 +1,160 @@
+"""A server that others can reach knows its clients, or does not start."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import ssl
+import subprocess
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+
+from muster.api.gates import FeatureGates
+from muster.cli.app import run
+from muster.runtime.guard import Exposure, Guard, Unsafe, guard
+from muster.runtime.http import application, listen
+from muster.runtime.wiring import Setup, alone
+
+TOKEN = "a-token-of-at-least-16"
+needs_openssl = pytest.mark.skipif(which("openssl") is None, reason="makes its certificates with openssl")
+
+
+def openssl(*arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory) -> Path:
+    """`server.pem`, `client.pem` with their keys, both signed by `ca.pem`; `stranger.pem` by itself."""
+    folder: Path = tmp_path_factory.mktemp("certificates")
+
+    def made(name: str, *more: str) -> None:
+        files = ("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem")
+        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        openssl("req", "-x509", *curve, *files, "-days", "2", "-subj", f"/CN={name}", *more)
+
+    made("ca")
+    made("stranger")
+    for name in ("server", "client"):
+        made(name, "-CA", f"{folder}/ca.pem", "-CAkey", f"{folder}/ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
+    (folder / "tokens").write_text(f"# ours\n{TOKEN},admin\n")
+    return folder
+
+
+def status_of(known: Guard, **sent: Any) -> int | str:
+    """What GET /version is answered, or the error that the connection fails with."""
+
+    async def served() -> int | str:
+        server = alone(Setup(FeatureGates()), ())
+        app = application(server.local.handle, server.local.changes, guard=known.admits if known.asks else None)
+        runner, port = await listen(app, 0, tls=known.tls)
+        try:
+            return await asyncio.to_thread(ask, port, **sent)
+        finally:
+            server.worker.close()
+            await runner.cleanup()
+
+    return asyncio.run(served())
+
+
+def ask(port: int, token: str = "", certificate: Path | None = None, ca: Path | None = None) -> int | str:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if ca is None:
+        connection: http.client.HTTPConnection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    else:
+        context = ssl.create_default_context(cafile=str(ca))
+        if certificate is not None:
+            context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=context)
+    try:
+        connection.request("GET", "/version", headers=headers)
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        return type(error).__name__
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "option", "why"),
+    [
+        ("0.0.0.0", "--host", "--tls-cert and --tls-key"),
+        ("192.0.2.1", "--host", "can be reached from other machines"),
+        ("::", "--host", "can be reached from other machines"),
+        ("some.name", "--host", "can be reached from other machines"),
+    ],
+)
+def test_an_address_that_others_reach_needs_tls(host, option, why):
+    with pytest.raises(Unsafe, match=f"^{option}: ") as found:
+        guard(Exposure(host))
+    assert why in str(found.value)
+
+
+@needs_openssl
+def test_tls_alone_does_not_know_clients(certificates):
+    with pytest.raises(Unsafe, match=r"^--host: .*--token-file or --client-ca"):
+        guard(Exposure("0.0.0.0", certificates / "server.pem", certificates / "server.key"))
+
+
+@needs_openssl
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"key": None}, "--tls-key: --tls-cert is given"),
+        ({"certificate": None}, "--tls-cert: --tls-key is given"),
+        ({"key": Path("/nowhere")}, "--tls-key: /nowhere: No such file"),
+        ({"key": "client.key"}, "--tls-cert/--tls-key: "),
+        ({"client_ca": "tokens"}, "--client-ca: "),
+        ({"tokens": "server.key"}, "--token-file: "),
+        ({"tokens": Path("/dev/null")}, "--token-file: /dev/null has no token"),
+    ],
+)
+def test_each_wrong_file_is_named_by_its_option(certificates, change, message):
+    given: dict[str, Any] = {"certificate": "server.pem", "key": "server.key", "tokens": "tokens"} | change
+    paths = {name: certificates / file if isinstance(file, str) else file for name, file in given.items()}
+    with pytest.raises(Unsafe) as found:
+        guard(Exposure("0.0.0.0", **paths))
+    assert str(found.value).startswith(message)
+
+
+@needs_openssl
+def test_tokens_let_in_whoever_has_one(certificates):
+    pem, key, tokens = (certificates / name for name in ("server.pem", "server.key", "tokens"))
+    known = guard(Exposure("0.0.0.0", pem, key, tokens=tokens))
+    ca = certificates / "ca.pem"
+    assert status_of(known, ca=ca, token=TOKEN) == 200
+    assert status_of(known, ca=ca, token=TOKEN + "x") == 401
+    assert status_of(known, ca=ca) == 401
+    assert isinstance(status_of(known), str), "plain HTTP was answered"
+
+
+@needs_openssl
+def test_certificates_let_in_whoever_has_one_of_the_ca(certificates):
+    pem, key, ca = (certificates / name for name in ("server.pem", "server.key", "ca.pem"))
+    known = guard(Exposure("0.0.0.0", pem, key, client_ca=ca))
+    assert status_of(known, ca=ca, certificate=certificates / "client.pem") == 200
+    assert status_of(known, ca=ca) != 200
+    assert status_of(known, ca=ca, certificate=certificates / "stranger.pem") != 200
+
+
+@needs_openssl
+def test_with_both_either_is_enough(certificates):
+    pem, key, ca, tokens = (certificates / name for name in ("server.pem", "server.key", "ca.pem", "tokens"))
+    known = guard(Exposure("0.0.0.0", pem, key, ca, tokens))
+    assert status_of(known, ca=ca, certificate=certificates / "client.pem") == 200
+    assert status_of(known, ca=ca, token=TOKEN) == 200
+    assert status_of(known, ca=ca) == 401
+
+
+def test_the_command_refuses_at_the_option(tmp_path, capsys):
+    assert run(["api-server", "--host", "0.0.0.0"]) == 2
+    assert "muster: --host: 0.0.0.0 can be reached" in capsys.readouterr().err
+    assert run(["api-server", "--controllers", "jobz"]) == 2
+    assert 'did you mean "jobs"?' in capsys.readouterr().err
+    (tmp_path / "thesis").write_text("dear")
+    for command in ("api-server", "up"):
+        assert run([command, "--port", "0", "--data", str(tmp_path)]) == 2
+        assert "muster: --data: " in capsys.readouterr().err
