@@ -15,14 +15,19 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.attempt import attempt
+from muster.engine.drawing import Drawing
 from muster.engine.gang import IMPROVING_SHARE
 from muster.engine.goals import Goal
 from muster.engine.packing import Packing
 from muster.engine.room import Demand, Room
+from muster.engine.search import Outcome
 from muster.engine.spots import Spot, counts_of, place_some, total
 from muster.engine.trial import Trial
+from muster.engine.whole import draw
 from muster.model.topology import Placement
 
+DRAWING_SHARE = 4
+"""One in so many expansions is for asking about everything at once."""
 LEASH = 8
 """One in so many expansions is for one way to choose children and domains, until all have been looked at."""
 
@@ -113,6 +118,10 @@ class Branch:
         if self.best is not None:
             self._stop = max(self._limit // IMPROVING_SHARE, 1)
         self._leash = max(self._limit // LEASH, 1)
+        if self._loose and self.best is None:
+            ended = self._search(self._leash)
+            if (self.best is None and not (ended and self.proven)) and self._draw():
+                return
         ended = self._search(self._limit // 2)
         if not ended and self.best is None:
             ended = self._again(sparing=True)
@@ -120,6 +129,23 @@ class Branch:
             self._leash = self._limit
             self._again(sparing=False)
         self.proven = self.proven and self.spent < self._limit
+
+    def _draw(self) -> bool:
+        """Asks about children, domains and nodes at once; whether that settles it."""
+        drawing, start = Drawing(self._trial, self._root), self._trial.ledger.checkpoint()
+        drawn = draw(self._trial, drawing.root, max(self._limit // DRAWING_SHARE, 1))
+        self.spent += drawn.spent
+        if drawn.outcome is Outcome.STOPPED:
+            return False
+        self.proven = True
+        if drawn.outcome is Outcome.FOUND:
+            spots = drawing.spots(drawn)
+            self._shares = [Share(*some, self._loose) for some in drawing.results(drawn)]
+            self._fill(spots)
+            self._shares = []
+            self.best = spots
+        self._trial.ledger.rollback(start)
+        return True
 
     def _again(self, *, sparing: bool) -> bool:
         self._sparing = sparing

@@ -178,6 +178,39 @@ class Rule(Protocol):
         ...
 
 
+class Skew(NamedTuple):
+    """No domain may come to count more than `limit` above the one that counts least."""
+
+    counter: int
+    limit: int
+    itself: int
+    """1 where the pod is among those that are counted, else 0."""
+    domains: np.ndarray
+    """bool[D + 1]: those that are compared."""
+    enough: bool
+    """False: there are so few that the least counts as 0."""
+
+
+class Terms(NamedTuple):
+    """What a rule demands of the domains that a node is in, in words that a bound can be computed from."""
+
+    near: tuple[int, ...] = ()
+    """Each of these counters must count somebody there,"""
+    first: bool = False
+    """or none of them anybody anywhere, if the pod is of those that may be the first."""
+    apart: tuple[int, ...] = ()
+    """None of these may count anybody there."""
+    skews: tuple[Skew, ...] = ()
+
+
+@runtime_checkable
+class Spelled(Protocol):
+    """A rule that can also say its demands as terms. Of other rules, bounds know nothing."""
+
+    @property
+    def terms(self) -> Terms: ...
+
+
 class Relations(NamedTuple):
     """What a dependent plugin has to say in one decision."""
 

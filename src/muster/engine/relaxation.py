@@ -1,4 +1,4 @@
-"""The linear relaxation of "which fillings, how often": the only module that knows the solver, which it loads late.
+"""The linear relaxation of "which fillings, how often": the only module that loads the solver, late.
 
 One row for each class (all its members are in fillings, or left out at a price of one each) and one for each kind (no
 more fillings than nodes). A filling may hold more of a class than there are: it then stands for the smaller ones, too.
@@ -167,6 +167,25 @@ class Relaxation:
         often = np.zeros(len(self.pool.kind), dtype=np.int64)
         often[self.columns] = np.rint(np.array(self._solver.getSolution().col_value)[self._classes :])
         return Answer(spent, often=often)
+
+
+def whole_numbers(solver: Any, columns: int, limit: int) -> Answer:
+    """Some solution of a program in which all these columns are whole; `often` is by column. Spends the solver."""
+    import highspy
+
+    which = np.arange(columns, dtype=np.int32)
+    solver.changeColsIntegrality(columns, which, np.ones(columns, dtype=np.uint8))
+    steps = limit * ITERATIONS_PER_EXPANSION
+    for name, value in _INTEGER_OPTIONS.items():
+        solver.setOptionValue(name, value)
+    solver.cbMipInterrupt += lambda event: _stop_after(event, steps)
+    solver.run()
+    spent = _EXPANSIONS_PER_CALL + max(solver.getInfo().simplex_iteration_count, 0) // ITERATIONS_PER_EXPANSION
+    if solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        return Answer(spent, impossible=True)
+    if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return Answer(spent)
+    return Answer(spent, often=np.rint(np.array(solver.getSolution().col_value)).astype(np.int64))
 
 
 def _stop_after(event: Any, steps: int) -> None:

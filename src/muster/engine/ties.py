@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.extension import Counter, Rule
+from muster.engine.extension import Counter, Rule, Spelled, Terms
 from muster.engine.ledger import Ledger
 from muster.engine.profile import Profile
 from muster.model.diagnosis import Reason
@@ -76,6 +76,17 @@ class Ties:
     def open_up(self, classes: Iterable[int]) -> bool:
         """Whether a pod placed can open nodes to one of these classes."""
         return any(bound.rule.opens for cls in classes for bound in self._rules.get(cls, ()) if bound.rule.filters)
+
+    def terms(self, cls: int) -> Iterator[tuple[int, Terms]]:
+        """(number of the plugin, what its rule demands), as far as rules say it."""
+        for rule, plugin, _ in self._rules.get(cls, ()):
+            if rule.filters and isinstance(rule, Spelled):
+                yield plugin, rule.terms
+
+    def counted(self, plugin: int, place: int) -> tuple[Counter, np.ndarray]:
+        """A counter of a plugin, and its present counts; both over the whole cluster."""
+        self._follow()
+        return self.counters[plugin][place], self._counts[plugin][place]
 
     # -- verdicts
 

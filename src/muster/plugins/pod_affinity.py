@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from muster.engine.extension import BEST, Counter, Relations, Rows, Rule
+from muster.engine.extension import BEST, Counter, Relations, Rows, Rule, Terms
 from muster.model.diagnosis import Reason
 from muster.model.neighbours import Holding, PodTerm, Selection
 from muster.model.records import PodClass
@@ -170,6 +170,10 @@ class _AffinityRule:
     @property
     def scores(self) -> bool:
         return bool(self.wishes)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.near, self.first, (*self.apart, *self.kept_out))
 
     def rejected(self, counts: Sequence[np.ndarray]) -> Iterable[tuple[Reason, np.ndarray]]:
         if self.near:

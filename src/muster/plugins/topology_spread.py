@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.extension import BEST, Counter, Relations, Rule
+from muster.engine.extension import BEST, Counter, Relations, Rule, Skew, Terms
 from muster.model.diagnosis import Reason
 from muster.model.matching import selected, tolerates_all, tolerates_cordon
 from muster.model.neighbours import SpreadConstraint
@@ -123,6 +123,10 @@ class _SpreadRule:
     def scores(self) -> bool:
         return bool(self.soft)
 
+    @property
+    def terms(self) -> Terms:
+        return Terms(skews=tuple(map(_skew, self.hard)))
+
     def rejected(self, counts: Sequence[np.ndarray]) -> Iterable[tuple[Reason, np.ndarray]]:
         rejected: np.ndarray = np.logical_or.reduce([_too_many(part, counts[part.place]) for part in self.hard])
         yield Reason.TOPOLOGY_SPREAD, rejected
@@ -147,6 +151,11 @@ class _SpreadRule:
         if not high:
             return np.where(labelled, BEST, 0)
         return np.where(labelled, np.clip((high + low - total) * BEST // high, 0, BEST), 0)
+
+
+def _skew(part: _Part) -> Skew:
+    enough = int(np.count_nonzero(part.domains)) >= max(part.constraint.min_domains, 1)
+    return Skew(part.place, part.constraint.max_skew, int(part.counts_itself), part.domains, enough)
 
 
 def _too_many(part: _Part, counts: np.ndarray) -> np.ndarray:

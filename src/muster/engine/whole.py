@@ -1,0 +1,216 @@
+"""A group or hierarchy whose members look at each other, as one integer program: children, domains and nodes at once.
+
+The program holds what is true of every placement that can be made in some order. If it has no solution, nothing can be
+placed. If it has one, an order is looked for; if there is none, for another solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine.demands import Demands, closed
+from muster.engine.program import Program
+from muster.engine.search import Outcome
+from muster.engine.trial import Trial
+
+LARGEST = 2_000
+"""Programs with more columns for members are left to the search."""
+TRIES = 6
+"""So many solutions are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One group. `need`: members, or children, that it needs; 0: it has all that it needs, but may have more."""
+
+    need: int
+    children: tuple[Part, ...] = ()
+    members: tuple[tuple[int, int], ...] = ()
+    """(class, how many there are), of a leaf."""
+    domains: Sequence[np.ndarray] | None = None
+    """The nodes of each domain that it may be in; None: it needs none."""
+
+    def all(self) -> Iterator[Part]:
+        """It and everything below, itself first."""
+        yield self
+        for child in self.children:
+            yield from child.all()
+
+
+class Cell(NamedTuple):
+    """`many` members of a leaf, of its `i`-th class, on a node."""
+
+    leaf: Part
+    i: int
+    node: int
+    many: int
+
+    @property
+    def cls(self) -> int:
+        return self.leaf.members[self.i][0]
+
+
+class Drawn(NamedTuple):
+    """What came of it. If found, the cells are on the ledger."""
+
+    outcome: Outcome
+    spent: int
+    cells: Sequence[Cell] = ()
+    domains: Mapping[Part, int] = MappingProxyType({})
+    """The domain of each satisfied group with a constraint."""
+    satisfied: frozenset[Part] = frozenset()
+
+
+def draw(trial: Trial, root: Part, limit: int) -> Drawn:
+    """Looks for a placement of the root's need; about `limit` expansions may be spent."""
+    plan = _Plan(trial, root)
+    if plan.size > LARGEST:
+        return Drawn(Outcome.STOPPED, 0)
+    if not plan.size:
+        return Drawn(Outcome.IMPOSSIBLE, 0)
+    plan.write()
+    random, spent = np.random.default_rng(0), 0
+    for attempt in range(TRIES):
+        prices = plan.prices(random) if attempt else None
+        answer = plan.program.solve(limit - spent, prices)
+        spent += answer.spent
+        if answer.impossible:
+            return Drawn(Outcome.IMPOSSIBLE, spent)
+        if answer.often is None:
+            break
+        drawn = plan.read(answer.often, spent)
+        if in_some_order(trial, drawn.cells):
+            return drawn
+        if spent >= limit:
+            break
+    return Drawn(Outcome.STOPPED, spent)
+
+
+class _Plan:
+    """The program of one question."""
+
+    def __init__(self, trial: Trial, root: Part) -> None:
+        self._trial, self._root = trial, root
+        self.program = Program()
+        self._leaves = [part for part in root.all() if part.members]
+        classes = {cls for leaf in self._leaves for cls, _ in leaf.members}
+        self._open = {cls: np.where(closed(trial, cls), 0, trial.state(cls).slots) for cls in classes}
+        self.size = sum(int(np.count_nonzero(self._open[cls])) for leaf in self._leaves for cls, _ in leaf.members)
+        self._cells: list[tuple[Part, int, int, int]] = []
+        """(leaf, place of the class in it, node, column)"""
+        self._satisfied: dict[Part, int] = {}
+        self._domain: dict[Part, range] = {}
+
+    def write(self) -> None:
+        for leaf in self._leaves:
+            for i, (cls, size) in enumerate(leaf.members):
+                slots = np.minimum(self._open[cls], size)
+                nodes = np.flatnonzero(slots).tolist()
+                columns = self.program.columns(slots[nodes].tolist())
+                self._cells += [(leaf, i, node, column) for node, column in zip(nodes, columns, strict=True)]
+                if nodes:
+                    self.program.at_most(dict.fromkeys(columns, 1), size)
+        self._room()
+        spots: dict[int, list[tuple[int, int]]] = {}
+        for leaf, i, node, column in self._cells:
+            spots.setdefault(leaf.members[i][0], []).append((node, column))
+        if self._trial.ties is not None:
+            Demands(self._trial, self.program, spots).write()
+        self._group(self._root)
+        self.program.at_least({self._satisfied[self._root]: 1}, 1)
+        self.program.at_least({column: 1 for *_, column in self._cells}, 1)
+
+    def _room(self) -> None:
+        ledger, on = self._trial.ledger, dict[int, list[tuple[int, int]]]()
+        for leaf, i, node, column in self._cells:
+            on.setdefault(node, []).append((leaf.members[i][0], column))
+        for node, members in on.items():
+            free = ledger.capacity[:, node] - ledger.used[:, node]
+            for row in np.flatnonzero(ledger.amounts[[cls for cls, _ in members]].any(axis=0)).tolist():
+                total = {column: int(ledger.amounts[cls, row]) for cls, column in members if ledger.amounts[cls, row]}
+                self.program.at_most(total, int(free[row]))
+
+    def _group(self, part: Part) -> list[tuple[int, int]]:
+        """Writes a group and all below it; (node, column) of all its members."""
+        satisfied = self._satisfied[part] = self.program.column()
+        cells = [(node, column) for leaf, _, node, column in self._cells if leaf is part]
+        for child in part.children:
+            cells += self._group(child)
+            self.program.at_most({self._satisfied[child]: 1, satisfied: -1}, 0)
+        if part.children:
+            asked = {self._satisfied[child]: 1 for child in part.children if child.need}
+            self.program.at_least({**asked, satisfied: -part.need}, 0)
+        else:
+            self.program.at_least({**{column: 1 for _, column in cells}, satisfied: -part.need}, 0)
+            for _, column in cells:
+                self.program.at_most({column: 1, satisfied: -self.program.upper[column]}, 0)
+        if part.domains is not None:
+            self._in_one_domain(part, part.domains, cells)
+        return cells
+
+    def _in_one_domain(self, part: Part, domains: Sequence[np.ndarray], cells: Sequence[tuple[int, int]]) -> None:
+        chosen = self._domain[part] = self.program.columns([1] * len(domains))
+        satisfied = {self._satisfied[part]: -1}
+        self.program.at_most({**dict.fromkeys(chosen, 1), **satisfied}, 0)
+        if cells:
+            self.program.at_least({**dict.fromkeys(chosen, 1), **satisfied}, 0)
+        domain_of = {node: chosen[d] for d, nodes in enumerate(domains) for node in nodes.tolist()}
+        for node, column in cells:
+            own = {domain_of[node]: -self.program.upper[column]} if node in domain_of else {}
+            self.program.at_most({column: 1, **own}, 0)
+
+    # -- solutions
+
+    def prices(self, random: np.random.Generator) -> list[float]:
+        """Any, for members only: to come by another solution."""
+        prices = np.zeros(len(self.program.upper))
+        prices[[column for *_, column in self._cells]] = random.integers(-8, 9, len(self._cells))
+        found: list[float] = prices.tolist()
+        return found
+
+    def read(self, often: np.ndarray, spent: int) -> Drawn:
+        cells = [Cell(leaf, i, node, int(often[column])) for leaf, i, node, column in self._cells if often[column]]
+        chosen = {p: d for p, columns in self._domain.items() for d, column in enumerate(columns) if often[column]}
+        satisfied = frozenset(part for part, column in self._satisfied.items() if often[column])
+        return Drawn(Outcome.FOUND, spent, cells, chosen, satisfied)
+
+
+def in_some_order(trial: Trial, cells: Sequence[Cell]) -> bool:
+    """Places all of this if there is an order in which each may go where it is to go; else nothing.
+
+    Those whom others can close out, or who want others, go first, class by class, one on each node at a time; the
+    others when none of these can. Each class is tried as the one that begins.
+    """
+    start, ties = trial.ledger.checkpoint(), trial.ties
+    eager = {cls: ties is not None and bool(ties.open_up([cls])) for cls in dict.fromkeys(cell.cls for cell in cells)}
+    for first in (None, *(cls for cls in eager if eager[cls]), *(cls for cls in eager if not eager[cls])):
+        if _in_turn(trial, sorted(cells, key=lambda cell: (cell.cls != first, not eager[cell.cls], cell.cls)), eager):
+            return True
+        trial.ledger.rollback(start)
+    return False
+
+
+def _in_turn(trial: Trial, cells: Sequence[Cell], eager: dict[int, bool]) -> bool:
+    left = [cell.many for cell in cells]
+    keen = [at for at, cell in enumerate(cells) if eager[cell.cls]]
+    calm = [at for at, cell in enumerate(cells) if not eager[cell.cls]]
+
+    def placed(at: int) -> bool:
+        cls, node = cells[at].cls, cells[at].node
+        if not left[at] or not trial.fits(cls, node):
+            return False
+        trial.ledger.place(cls, node)
+        left[at] -= 1
+        return True
+
+    if cells and not eager[cells[0].cls]:
+        placed(0)
+    while any(left):
+        if not sum([placed(at) for at in keen]) and not any(placed(at) for at in calm):
+            return False
+    return True
