@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from muster.api.gates import FeatureGates
 from muster.api.machine import ADDED
 from muster.model import wording
 from muster.model.keys import Key
 from muster.scheduler.cache import Cache
-from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
-from synchronous import Driver
+from muster.testing.builders import composite_manifest, gang_manifest, node_manifest, pod_manifest, workload_ref
+from synchronous import GENERIC, Driver
 
 SELECTED = "volume.kubernetes.io/selected-node"
 
@@ -216,11 +217,11 @@ def test_a_gang_waits_whole_if_one_of_its_claims_finds_no_volume():
     assert set(reserved(driver)) == {"v0", "v1", "v2", "v3"}
 
 
-def test_members_without_claims_are_bound_while_the_others_wait_for_theirs():
+def test_members_without_claims_wait_for_the_claims_of_the_others():
     driver = Driver()
     driver.create(node_manifest("n1"), storage_class(), claim("c"), gang_manifest("g", 2))
     driver.create(pod("g-0", "c", group="g"), pod_manifest("g-1", group="g"))
-    assert driver.bound() == {"g-1"}
+    assert driver.bound() == set()
     made(driver, "c", "made", "n1")
     assert driver.bound() == {"g-0", "g-1"}
 
@@ -275,3 +276,160 @@ def test_a_change_of_other_claims_wakes_nobody():
     driver.create(storage_class(), claim("c"))
     assert driver.decisions > before
     assert driver.scheduler.cache.stock.chosen.keys() == {Key("default", "c")}
+
+
+def late_gang(minimum, with_claims, without, gates=GENERIC, group=None):
+    driver = Driver(gates)
+    driver.create(node_manifest("n1"), storage_class(), *(claim(f"c{i}") for i in range(with_claims)))
+    driver.create(*(group or [gang_manifest("g", minimum)]))
+    pods = [pod(f"g-{i}", f"c{i}", group="g") for i in range(with_claims)]
+    pods += [pod_manifest(f"g-{i}", group="g") for i in range(with_claims, with_claims + without)]
+    driver.scheduler.paused = True
+    for one in pods:
+        driver.put(one, ADDED)
+    driver.run()
+    driver.scheduler.paused = False
+    driver.create(node_manifest("full", cpu="0"))
+    return driver
+
+
+def test_a_gang_goes_once_the_claims_of_its_minimum_are_bound_and_the_others_follow():
+    driver = late_gang(3, 3, 1)
+    made(driver, "c2", "v2", "n1")
+    assert driver.bound() == set()
+    assert not driver.scheduler.queue.entries
+    made(driver, "c0", "v0", "n1")
+    assert driver.bound() == {"g-0", "g-2", "g-3"}
+    made(driver, "c1", "v1", "n1")
+    assert driver.bound() == {"g-0", "g-1", "g-2", "g-3"}
+
+
+def test_members_beyond_the_minimum_hold_nobody_up():
+    driver = late_gang(2, 2, 2)
+    assert driver.bound() == {"g-2", "g-3"}
+
+
+def test_members_of_a_basic_group_go_one_by_one():
+    driver = late_gang(None, 2, 1)
+    assert driver.bound() == {"g-2"}
+    made(driver, "c1", "v1", "n1")
+    assert driver.bound() == {"g-1", "g-2"}
+
+
+def test_a_member_beyond_the_minimum_that_loses_its_claim_comes_back_alone():
+    driver = late_gang(2, 3, 0)
+    made(driver, "c0", "v0", "n1")
+    driver.delete("PersistentVolumeClaim", "c2")
+    assert (driver.bound(), len(driver.scheduler.commit.claiming)) == (set(), 2)
+    made(driver, "c1", "v1", "n1")
+    assert driver.bound() == {"g-0", "g-1"}
+
+
+def test_a_claim_that_fails_releases_all_of_the_gang_and_every_member_is_told_why():
+    driver = late_gang(3, 2, 1)
+    made(driver, "c0", "v0", "n1")
+    driver.delete("PersistentVolumeClaim", "c1")
+    assert (driver.bound(), driver.scheduler.cache.assumed, driver.scheduler.commit.claiming) == (set(), {}, {})
+    assert message(driver, "g-1") == 'persistentvolumeclaim "c1" was deleted'
+    for name in ("g-0", "g-2"):
+        assert message(driver, name) == 'waited with its group: g-1: persistentvolumeclaim "c1" was deleted'
+    assert not driver.scheduler.cache.stock.chosen
+    driver.create(claim("c1"))
+    driver.advance(15)
+    assert selected(driver, "c1") == "n1"
+    made(driver, "c1", "v1", "n1")
+    assert driver.bound() == {"g-0", "g-1", "g-2"}
+
+
+def test_a_gang_whose_claims_take_too_long_is_released_whole():
+    driver = late_gang(3, 2, 1)
+    made(driver, "c0", "v0", "n1")
+    driver.advance(601)
+    assert (driver.bound(), driver.scheduler.cache.assumed, driver.scheduler.commit.claiming) == (set(), {}, {})
+    assert "not bound within 10 minutes" in message(driver, "g-2")
+
+
+def test_a_gang_of_which_a_waiting_member_is_deleted_is_released():
+    driver = late_gang(3, 1, 2)
+    driver.delete("Pod", "g-2")
+    assert (driver.bound(), driver.scheduler.cache.assumed) == (set(), {})
+    made(driver, "c0", "v0", "n1")
+    assert driver.bound() == set()
+    driver.create(pod_manifest("g-3", group="g"))
+    driver.advance(15)
+    assert driver.bound() == {"g-0", "g-1", "g-3"}
+
+
+def test_a_gang_is_released_when_the_node_of_a_member_that_is_ready_goes():
+    driver = late_gang(2, 1, 1)
+    driver.delete("Node", "n1")
+    assert (driver.bound(), driver.scheduler.cache.assumed) == (set(), {})
+
+
+def test_a_gang_of_which_a_claim_cannot_be_written_gives_all_its_room_back():
+    driver = Driver()
+    driver.refuse["c1"] = 500
+    driver.create(node_manifest("n1"), storage_class(), claim("c0"), claim("c1"), gang_manifest("g", 3))
+    driver.create(*(pod(f"g-{i}", f"c{i}", group="g") for i in range(2)), pod_manifest("g-2", group="g"))
+    made(driver, "c0", "v0", "n1")
+    driver.advance(59)
+    assert len(driver.scheduler.cache.assumed) == 3
+    driver.advance(2)
+    assert (driver.bound(), driver.scheduler.cache.assumed) == (set(), {})
+    driver.refuse.clear()
+    driver.advance(90)
+    made(driver, "c1", "v1", "n1")
+    assert driver.bound() == {"g-0", "g-1", "g-2"}
+
+
+def test_a_gang_is_planned_again_with_the_nodes_that_were_written_before_the_scheduler_died():
+    driver = late_gang(3, 2, 1)
+    made(driver, "c0", "v0", "n1")
+    for i in range(3):
+        driver.create(node_manifest(f"larger-{i}", cpu="640"))
+    driver.restart()
+    assert driver.bound() == set()
+    assert (selected(driver, "c1"), len(driver.scheduler.cache.assumed)) == ("n1", 3)
+    made(driver, "c1", "v1", "n1")
+    assert driver.bound() == {"g-0", "g-1", "g-2"}
+    assert driver.nodes_of("g-0", "g-1") == ["n1", "n1"]
+
+
+TREES = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
+
+
+def late_tree(minimum):
+    """Groups a (with claims) and b (without) of two each below a root that needs `minimum` of them."""
+    below = {"parentCompositePodGroupName": "root", "workloadRef": workload_ref("w")}
+    driver = Driver(TREES)
+    driver.create(node_manifest("n1"), storage_class(), claim("c0"), claim("c1"))
+    driver.hold_decisions()
+    driver.create(composite_manifest("root", minimum), gang_manifest("a", 2, **below), gang_manifest("b", 2, **below))
+    driver.create(*(pod(f"a-{i}", f"c{i}", group="a") for i in range(2)))
+    driver.create(*(pod_manifest(f"b-{i}", group="b") for i in range(2)))
+    driver.release()
+    return driver
+
+
+def test_a_hierarchy_goes_whole_if_all_of_it_belongs_to_its_minimum():
+    driver = late_tree(2)
+    made(driver, "c0", "v0", "n1")
+    assert (driver.bound(), len(driver.scheduler.cache.assumed)) == (set(), 4)
+    made(driver, "c1", "v1", "n1")
+    assert driver.bound() == {"a-0", "a-1", "b-0", "b-1"}
+
+
+def test_groups_that_are_enough_for_a_hierarchy_do_not_wait_for_the_rest():
+    driver = late_tree(1)
+    assert driver.bound() == {"b-0", "b-1"}
+    made(driver, "c0", "v0", "n1")
+    assert driver.bound() == {"b-0", "b-1"}
+    driver.delete("PersistentVolumeClaim", "c1")
+    assert "a-0" not in driver.bound() and not driver.scheduler.cache.assumed
+
+
+def test_a_claim_that_fails_releases_the_whole_minimum_of_a_hierarchy():
+    driver = late_tree(2)
+    driver.delete("PersistentVolumeClaim", "c1")
+    assert (driver.bound(), driver.scheduler.cache.assumed) == (set(), {})
+    assert message(driver, "b-1") == 'waited with its group: a-1: persistentvolumeclaim "c1" was deleted'

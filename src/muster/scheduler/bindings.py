@@ -16,6 +16,7 @@ class Step(Enum):
 
     ASSUMED = "assumed"
     CLAIMING = "claiming"
+    READY = "ready"
     BINDING = "binding"
     RETRYING = "retrying"
     BOUND = "bound"
@@ -27,6 +28,7 @@ class Happening(Enum):
     """What moves it on."""
 
     PREPARED = "what its claims need was sent, and is waited for"
+    HELD = "its claims are bound, those of others of its group are waited for"
     SENT = "the binding was sent"
     ACCEPTED = "the server accepted it"
     REFUSED = "the server refused it, and may not another time"
@@ -38,12 +40,20 @@ class Happening(Enum):
 TRANSITIONS: Mapping[tuple[Step, Happening], Step] = {
     (Step.ASSUMED, Happening.SENT): Step.BINDING,
     (Step.ASSUMED, Happening.PREPARED): Step.CLAIMING,
+    (Step.ASSUMED, Happening.HELD): Step.READY,
     (Step.CLAIMING, Happening.SENT): Step.BINDING,
+    (Step.CLAIMING, Happening.HELD): Step.READY,
     (Step.CLAIMING, Happening.REFUSED): Step.RETRYING,
     (Step.CLAIMING, Happening.GONE): Step.DROPPED,
     (Step.CLAIMING, Happening.SEEN): Step.DONE,
     (Step.CLAIMING, Happening.EXPIRED): Step.DROPPED,
+    (Step.READY, Happening.SENT): Step.BINDING,
+    (Step.READY, Happening.PREPARED): Step.CLAIMING,
+    (Step.READY, Happening.GONE): Step.DROPPED,
+    (Step.READY, Happening.SEEN): Step.DONE,
+    (Step.READY, Happening.EXPIRED): Step.DROPPED,
     (Step.RETRYING, Happening.PREPARED): Step.CLAIMING,
+    (Step.RETRYING, Happening.HELD): Step.READY,
     (Step.BINDING, Happening.ACCEPTED): Step.BOUND,
     (Step.BINDING, Happening.REFUSED): Step.RETRYING,
     (Step.BINDING, Happening.GONE): Step.DROPPED,
@@ -86,6 +96,8 @@ class Binding:
     """What the server said last."""
     expires_at: Instant = 0
     """When it stops waiting for its claims."""
+    ready: bool = False
+    """Its claims were bound, or it has none."""
     unanswered: int = 0
     """Writes for its claims that are under way."""
     checked_at: int = -1

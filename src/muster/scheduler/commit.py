@@ -18,6 +18,7 @@ from muster.model.records import EntryKey, EntryKind, GroupNode, Phase, PodRecor
 from muster.scheduler.bindings import ENDED, SETTLED, TRANSITIONS, Binding, BindTag, Happening, Step
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import backoff
+from muster.scheduler.parties import Parties
 from muster.scheduler.prebind import PATIENCE, TIMED_OUT, Prebind, VolumeTag
 from muster.scheduler.trees import is_satisfied, lets, nodes_of, tree_of
 from muster.scheduler.volumes import Topic, claims_of
@@ -38,10 +39,11 @@ class Commit:
         """Bindings that were refused and not accepted since, by entry and pod uid."""
         self._arrived: list[Binding] = []
         self.prebind = Prebind(cache)
+        self.parties = Parties(cache)
         self._claimants: Counter[Key] = Counter()
         """How many of the bindings use each claim."""
         self.claiming: dict[str, Binding] = {}
-        """Those that wait for their claims, by pod uid."""
+        """Those that wait for claims, their own or those of others of their group, by pod uid."""
         self._claiming_by: dict[Key, set[str]] = {}
 
     # -- the re-check
@@ -144,32 +146,47 @@ class Commit:
         storing = [(by_uid[step.uid], step.node) for step in plan.binds if by_uid[step.uid].volumes is not None]
         if storing:
             self.cache.stock.choose(self.prebind.choices(storing) or {})
+        fresh = []
         for step in plan.binds:
             binding = Binding(self.cache.pods[by_uid[step.uid].key], step.node, head.key, quiet)
+            binding.ready = not self.prebind.unbound(binding.record)
             self.cache.assume(binding.record, step.node)
             self.bindings[step.uid] = binding
             self._claimants.update(claims_of(binding.record))
+            fresh.append(binding)
+        self.parties.join(fresh)
+        for binding in fresh:
             yield from self._send(binding, now)
 
     def _send(self, binding: Binding, now: Instant) -> Iterator[Write]:
         if binding.record.volumes is not None and self.prebind.unbound(binding.record):
             yield from self._prepare(binding, now)
-        else:
+            return
+        self.parties.is_ready(binding)
+        if self.parties.lets(binding):
             yield self._bind(binding)
+        elif binding.step is not Step.READY:
+            self._move(binding, Happening.HELD)
+            binding.expires_at = binding.expires_at or now + PATIENCE
+            self._await(binding)
 
     def _prepare(self, binding: Binding, now: Instant) -> Iterator[Write]:
         self._move(binding, Happening.PREPARED)
         binding.attempts += 1
         binding.expires_at = binding.expires_at or now + PATIENCE
-        self.claiming[binding.record.uid] = binding
-        for key in claims_of(binding.record):
-            self._claiming_by.setdefault(key, set()).add(binding.record.uid)
+        self._await(binding)
         written = tuple(self.prebind.writes(binding.record, binding.attempts))
         binding.unanswered = len(written)
         yield from written
 
+    def _await(self, binding: Binding) -> None:
+        self.claiming[binding.record.uid] = binding
+        for key in claims_of(binding.record):
+            self._claiming_by.setdefault(key, set()).add(binding.record.uid)
+
     def _bind(self, binding: Binding) -> Write:
         self._move(binding, Happening.SENT)
+        self.parties.leave(binding, ended=False)
         binding.attempts += 1
         key = binding.record.key
         request = writes.bind(key.namespace, key.name, binding.record.uid, binding.node)
@@ -186,6 +203,7 @@ class Commit:
             self._no_longer_refused(binding)
         if binding.step in ENDED:
             del self.bindings[binding.record.uid]
+            self.parties.leave(binding, ended=True)
         if binding.step is Step.DROPPED:
             self.cache.forget(self.cache.pods.get(binding.record.key) or binding.record)
         if binding.step in ENDED and binding.record.volumes is not None:
@@ -223,6 +241,9 @@ class Commit:
             return None
         binding.unanswered -= 1
         if response.ok:
+            if not binding.unanswered:
+                self._no_longer_refused(binding)
+                binding.refused_at = None
             return None
         binding.message = _said(response)
         self._refuse(binding, response, now)
@@ -306,8 +327,8 @@ class Commit:
 
     def expire_claims(self, now: Instant) -> Iterator[Binding]:
         """Takes back those that have."""
-        for binding in tuple(self.claiming.values()):
-            if binding.expires_at <= now:
+        for uid, binding in tuple(self.claiming.items()):
+            if binding.expires_at <= now and self.claiming.get(uid) is binding:
                 self._move(binding, Happening.EXPIRED)
                 binding.message = TIMED_OUT
                 yield binding
@@ -358,10 +379,18 @@ class Commit:
     def drop_hopeless(self, key: EntryKey) -> None:
         """Gives back the other slots of an entry that has lost one, if they alone are of no use."""
         if self._is_out_of_reach(key):
-            claiming = [binding for binding in self.claiming.values() if binding.entry == key]
-            for binding in (*self._refused.get(key, {}).values(), *claiming):
-                if binding.step in (Step.RETRYING, Step.CLAIMING):
+            for binding in tuple(self._refused.get(key, {}).values()):
+                if binding.step is Step.RETRYING:
                     self.drop(binding)
+
+    def drop_short(self, key: EntryKey) -> Sequence[Binding]:
+        """Gives back the slots of members that wait for claims and whose groups are below their minimum for good."""
+        dropped: list[Binding] = []
+        while short := self.parties.short(key):
+            for binding in short:
+                self.drop(binding)
+            dropped += short
+        return dropped
 
     def give_up_due(self) -> Instant | None:
         """When the next entry with nothing bound gives its slots back."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
 from muster.model.records import EntryKey, QueueEntry
 from muster.scheduler import holds
+from muster.scheduler.bindings import Step
 from muster.scheduler.commit import Commit
 from muster.scheduler.entries import State
 from muster.scheduler.queue import Queue
@@ -50,7 +51,7 @@ class Diagnoses(Mapping[EntryKey, Diagnosis]):
     def _awaiting(self, key: EntryKey, revision: int) -> Diagnosis:
         """Placed, and waiting for volumes."""
         awaited = [binding for binding in self._commit.claiming.values() if binding.entry == key]
-        first = min(awaited, key=lambda binding: binding.record.key)
+        first = min(awaited, key=lambda binding: (binding.step is Step.READY, binding.record.key))
         claims = sorted(self._commit.prebind.unbound(first.record))
         rejection = Rejection(Reason.CLAIMS_AWAITED, 0, f"{claims[0].name if claims else ''}/{first.node}")
         uid = first.record.uid

@@ -114,6 +114,7 @@ class Scheduler:
         effects = list(self._effects(event, now))
         if self.commit.claiming and isinstance(event, Observed | Listed):
             effects.extend(self._claimed(now, nodes=event.resource == NODES))
+        effects.extend(self._let_go(now))
         self._wake(now)
         effects.extend(self._decide())
         effects.extend(self._set_timers())
@@ -190,8 +191,8 @@ class Scheduler:
         elif tag == GIVE_UP:
             yield from self._give_up(now)
         elif tag == CLAIMS:
-            for binding in tuple(self.commit.expire_claims(now)):
-                self._lost_its_place(binding, now)
+            for binding in self.commit.expire_claims(now):
+                yield from self._lost_its_place(binding, now)
         elif tag == REPEAT:
             yield from self._reports.repeat(now)
         elif tag == REPORT:
@@ -304,7 +305,7 @@ class Scheduler:
         elif isinstance(event.tag, VolumeTag):
             binding = self.commit.claim_outcome(event.tag, event.response, now)
             if binding is not None and binding.step is Step.DROPPED:
-                self._lost_its_place(binding, now)
+                yield from self._lost_its_place(binding, now)
         elif isinstance(event.tag, ConditionTag):
             self._reports.answered(event.tag, event.response, now)
         elif isinstance(event.tag, EventTag) and isinstance(event, Refused):
@@ -345,23 +346,45 @@ class Scheduler:
             if trouble:
                 binding.message = trouble
                 self.commit.drop(binding)
-                self._lost_its_place(binding, now)
-            elif not self.commit.prebind.unbound(binding.record):
-                if self.commit.may_be_sent_again(binding):
-                    yield from self.commit.send_again(binding, now)
-                else:
-                    binding.message = "its volumes were bound where it does not fit any more"
-                    self.commit.drop(binding)
-                    self._lost_its_place(binding, now)
+                yield from self._lost_its_place(binding, now)
+            elif binding.step is Step.CLAIMING and not self.commit.prebind.unbound(binding.record):
+                yield from self._go_on(binding, now)
 
-    def _lost_its_place(self, binding: Binding, now: Instant) -> None:
+    def _go_on(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
+        """Its claims are bound: so is the pod, unless it has to wait for others or does not fit any more."""
+        if self.commit.may_be_sent_again(binding):
+            yield from self.commit.send_again(binding, now)
+        else:
+            binding.message = "its volumes were bound where it does not fit any more"
+            self.commit.drop(binding)
+            yield from self._lost_its_place(binding, now)
+
+    def _let_go(self, now: Instant) -> Iterator[SchedulerEffect]:
+        """Members that waited for claims of others go on once these are bound, or come back if they never will be."""
+        parties = self.commit.parties
+        while changed := parties.take_changed():
+            for key in changed:
+                yield from self._come_back(key, "members that it waited for are gone", now)
+                for binding in parties.free(key):
+                    if self.commit.bindings.get(binding.record.uid) is binding and binding.step is Step.READY:
+                        yield from self._go_on(binding, now)
+
+    def _come_back(self, key: EntryKey, why: str, now: Instant) -> Iterator[SchedulerEffect]:
+        dropped = self.commit.drop_short(key)
+        for binding in dropped:
+            yield from self._reports.claims_failed(binding.record, f"waited with its group: {why}", now)
+        if dropped:
+            self._back_to_queue(key, why, now)
+
+    def _lost_its_place(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
         """A pod whose claims could not be bound is pending again, and so are others of no use without it."""
-        self.commit.drop_hopeless(binding.entry)
+        yield from self._reports.claims_failed(binding.record, binding.message, now)
+        yield from self._come_back(binding.entry, f"{binding.record.key.name}: {binding.message}", now)
         self._back_to_queue(binding.entry, binding.message, now)
 
     def _give_up(self, now: Instant) -> Iterator[SchedulerEffect]:
-        yield from ()
         for key, message in self.commit.give_up(now):
+            yield from self._come_back(key, message, now)
             self._back_to_queue(key, message, now, LONGEST_BACKOFF)
 
     def _back_to_queue(self, key: EntryKey, message: str, now: Instant, wait: Instant | None = None) -> None:

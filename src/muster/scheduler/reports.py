@@ -269,6 +269,13 @@ class Reports:
         yield from self._pod_condition(record, ERROR, text, now)
         yield from self._event(of_pod(record), "FailedScheduling", text, now)
 
+    def claims_failed(self, record: PodRecord, message: str, now: Instant) -> Iterable[Write]:
+        """The claims of a pod, or of others of its group, were not bound on the nodes that were chosen."""
+        known = self._cache.pods.get(record.key)
+        if known is not None and known.uid == record.uid and self._still_waits(known):
+            yield from self._pod_condition(known, ERROR, message, now)
+            yield from self._event(of_pod(known), "FailedScheduling", message, now)
+
     def nominate(self, record: PodRecord, node: str) -> Write:
         """Notes a nomination on a pod, or clears it (statements 57, 58)."""
         body = {"metadata": {"uid": record.uid}, "status": {"nominatedNodeName": node or None}}
