@@ -77,7 +77,7 @@ class Doomed(Journal):
 
 
 class World:
-    """One process's life: a server over a journal, writers that note what was acknowledged, watchers what they heard."""
+    """One process's life: a server over a journal, writers that note what was acknowledged."""
 
     def __init__(self, journal: Journal, seed: str) -> None:
         self.journal = journal

@@ -8,7 +8,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,8 +36,8 @@ def call(connection: http.client.HTTPConnection, method: str, path: str, body: A
     return answer.status, json.loads(answer.read())
 
 
-def write(port: int, who: int, done: dict[str, int]) -> None:
-    """Until the server is gone."""
+def write(port: int, who: int, done: dict[str, int], moment: threading.Event, enough: int) -> None:
+    """Until the server is gone; says so when `enough` writes are acknowledged."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     for number in range(1_000_000):
         name = f"lease-{who}-{number}"
@@ -48,6 +47,8 @@ def write(port: int, who: int, done: dict[str, int]) -> None:
             return
         assert status == 201
         done[name] = int(made["metadata"]["resourceVersion"])
+        if len(done) >= enough:
+            moment.set()
 
 
 def follow(port: int, since: int, heard: list[tuple[int, str]], enough: int = 1 << 60) -> None:
@@ -73,11 +74,12 @@ def test_a_killed_server_has_everything_it_acknowledged(tmp_path, run):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         _, listed = call(connection, "GET", LEASES)
         begun = int(listed["metadata"]["resourceVersion"])
-        threads = [threading.Thread(target=write, args=(port, who, done)) for who in range(3)]
+        moment, enough = threading.Event(), chance.randrange(5, 800)
+        threads = [threading.Thread(target=write, args=(port, who, done, moment, enough)) for who in range(3)]
         threads.append(threading.Thread(target=follow, args=(port, begun, heard)))
         for thread in threads:
             thread.start()
-        time.sleep(chance.uniform(0.2, 0.8))
+        assert moment.wait(30)
         process.kill()
         for thread in threads:
             thread.join(20)

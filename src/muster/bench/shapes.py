@@ -14,6 +14,7 @@ from statistics import median
 
 from muster.api.instant import MINUTE
 from muster.bench import cluster, fleet, neighbours
+from muster.bench.api import api
 from muster.bench.cluster import Unfinished
 from muster.bench.fleet import Manifest
 from muster.bench.measure import GIBI, Target, in_child, seconds
@@ -222,6 +223,19 @@ SHAPES: Mapping[str, Shape] = {
             restart,
         ),
         _shape("end-to-end", end_to_end, "pods/s", 2_000, "created to bound, 9 gangs of 1,000, one core", False),
+        Shape(
+            "api",
+            (
+                Target(
+                    "api-create", "pods/s", 5_000, False, "created in process, each answered when it is on the disk"
+                ),
+                Target("api-memory", "KiB/pod", 12, True, "memory that a stored pod takes"),
+                Target("api-http-create", "pods/s", 2_500, False, "the same over HTTP, the server on one core"),
+                Target("api-list", "s", 1, True, "list of 20,000 pods over HTTP"),
+                Target("api-watch", "s", 1, True, "latest event of 50 watchers at 500 events/s, after it was due"),
+            ),
+            api,
+        ),
         _shape("idle", idle, "decisions", 0, "in 4 minutes of waiting for what cannot come", True),
     )
 }

@@ -253,13 +253,17 @@ def conformance(
         str | None, typer.Option(help="Only cases whose needs are among these: a,b.", show_default=False)
     ] = None,
     target: Annotated[str, typer.Option(help="Kubernetes release that is held to: 1.37 or 1.38.")] = "1.37",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="With --over http, keep each case's cluster in here, durably.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run conformance cases; exit 1 if one fails."""
     from muster.cli import measured
 
     wanted = None if needs is None else [name for name in needs.split(",") if name]
-    raise SystemExit(measured.conformance(paths, over.value, area or None, wanted, target, as_json))
+    raise SystemExit(measured.conformance(paths, over.value, area or None, wanted, target, as_json, data))
 
 
 @app.command()

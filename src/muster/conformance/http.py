@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlencode, urlsplit
 
@@ -35,13 +36,16 @@ class Server:
 
     @classmethod
     @contextmanager
-    def started(cls) -> Iterator[Server]:
+    def started(cls, data: Path | None = None) -> Iterator[Server]:
         """Starts `muster up --control` on a free port, and ends it afterwards.
+
+        With `data`, each case's cluster is kept in a directory of its own in there.
 
         Raises:
             ServerFailed: it did not say where it listens.
         """
         command = [sys.executable, "-m", "muster.cli", "up", "--port", "0", "--control"]
+        command += [] if data is None else ["--data", str(data)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None

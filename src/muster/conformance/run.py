@@ -56,18 +56,23 @@ def run(
     needs: Collection[str] | None = None,
     target: str = TARGET,
     stopwatch: Callable[[], float] = time.perf_counter,
+    data: Path | None = None,
 ) -> Iterator[Result]:
     """Runs the selected cases and yields each result as it comes. One server process serves all cases over HTTP.
+
+    With `data` (only over HTTP), it keeps each case's cluster in a new directory in there.
 
     Raises:
         CaseError: see `select`; raised before the first case runs.
     """
     if over not in ("sim", "http"):
         raise CaseError(f"unknown driver {over!r}; want sim or http")
-    return _results(select(paths, area=area, needs=needs, target=target), over, stopwatch, target)
+    return _results(select(paths, area=area, needs=needs, target=target), over, stopwatch, target, data)
 
 
-def _results(cases: Iterable[Case], over: str, stopwatch: Callable[[], float], target: str) -> Iterator[Result]:
+def _results(
+    cases: Iterable[Case], over: str, stopwatch: Callable[[], float], target: str, data: Path | None
+) -> Iterator[Result]:
     with ExitStack() as stack:
         server: Server | None = None
         for case in cases:
@@ -79,7 +84,7 @@ def _results(cases: Iterable[Case], over: str, stopwatch: Callable[[], float], t
             elif over == "sim":
                 yield run_case(case, lambda case=case: SimDriver(case, stopwatch, target))  # type: ignore[misc]
             else:
-                server = server or stack.enter_context(Server.started())
+                server = server or stack.enter_context(Server.started(data))
                 yield run_case(case, lambda case=case, server=server: server.driver(case, target))  # type: ignore[misc]
 
 
