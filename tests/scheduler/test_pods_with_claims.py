@@ -395,6 +395,29 @@ def test_a_gang_is_planned_again_with_the_nodes_that_were_written_before_the_sch
     assert driver.nodes_of("g-0", "g-1") == ["n1", "n1"]
 
 
+def test_a_gang_that_is_being_deleted_gives_its_room_back_at_once():
+    driver = late_gang(2, 1, 1)
+    driver.delete("PodGroup", "g")
+    assert (driver.bound(), driver.scheduler.cache.assumed) == (set(), {})
+
+
+def test_a_lowered_minimum_lets_those_go_that_are_ready():
+    driver = late_gang(3, 1, 2)
+    driver.change("PodGroup", "g", lambda raw: raw["spec"]["schedulingPolicy"]["gang"].update(minCount=2))
+    assert driver.bound() == {"g-1", "g-2"}
+
+
+def test_a_claim_that_is_deleted_while_its_write_is_to_be_repeated_is_not_waited_for():
+    driver = Driver()
+    driver.refuse["c"] = 500
+    driver.create(node_manifest("n1"), storage_class(), claim("c"), gang_manifest("g", 2))
+    driver.create(pod("g-0", "c", group="g"), pod_manifest("g-1", group="g"))
+    driver.delete("PersistentVolumeClaim", "c")
+    driver.advance(2)
+    assert (driver.bound(), driver.scheduler.cache.assumed) == (set(), {})
+    assert message(driver, "g-0") == 'persistentvolumeclaim "c" was deleted'
+
+
 TREES = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
 
 

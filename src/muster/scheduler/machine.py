@@ -114,6 +114,8 @@ class Scheduler:
         effects = list(self._effects(event, now))
         if self.commit.claiming and isinstance(event, Observed | Listed):
             effects.extend(self._claimed(now, nodes=event.resource == NODES))
+            if event.resource in (GROUPS, COMPOSITES):
+                self.commit.parties.look_again()
         effects.extend(self._let_go(now))
         self._wake(now)
         effects.extend(self._decide())
@@ -329,7 +331,12 @@ class Scheduler:
         for binding in tuple(self.commit.due_retries(now)):
             if binding.step is not Step.RETRYING:
                 continue
-            if self.commit.may_be_sent_again(binding):
+            trouble = "" if binding.ready else self.commit.prebind.trouble(binding.record, binding.node)
+            if trouble:
+                binding.message = trouble
+                self.commit.drop(binding)
+                yield from self._lost_its_place(binding, now)
+            elif self.commit.may_be_sent_again(binding):
                 yield from self.commit.send_again(binding, now)
             else:
                 self.commit.drop(binding)
@@ -364,7 +371,7 @@ class Scheduler:
         parties = self.commit.parties
         while changed := parties.take_changed():
             for key in changed:
-                yield from self._come_back(key, "members that it waited for are gone", now)
+                yield from self._come_back(key, "its minimum is out of reach", now)
                 for binding in parties.free(key):
                     if self.commit.bindings.get(binding.record.uid) is binding and binding.step is Step.READY:
                         yield from self._go_on(binding, now)

@@ -50,8 +50,12 @@ class Parties:
             binding.ready = True
             self._changed[binding.entry] = None
 
+    def look_again(self) -> None:
+        """A group is not what it was."""
+        self._changed.update(dict.fromkeys(self._of))
+
     def take_changed(self) -> Sequence[EntryKey]:
-        """Entries of which a member became ready, or was lost, since this was last asked."""
+        """Entries of which a member became ready, or was lost, or a group changed, since this was last asked."""
         changed, self._changed = tuple(self._changed), {}
         return changed
 
