@@ -24,6 +24,7 @@ NUMBERS = Path(__file__).resolve().parent / "field_numbers.json"
 """Made by make_field_numbers.py."""
 TARGET = Path(__file__).resolve().parent.parent / "src/muster/apiserver/schema.json.gz"
 
+EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 KINDS = {
     "v1/Namespace": "io.k8s.api.core.v1.Namespace",
     "v1/Node": "io.k8s.api.core.v1.Node",
@@ -37,6 +38,7 @@ KINDS = {
     "v1/DeleteOptions": "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "policy/v1/Eviction": "io.k8s.api.policy.v1.Eviction",
     "policy/v1/PodDisruptionBudget": "io.k8s.api.policy.v1.PodDisruptionBudget",
+    "apiextensions.k8s.io/v1/CustomResourceDefinition": f"{EXTENSIONS}.CustomResourceDefinition",
     "apps/v1/ReplicaSet": "io.k8s.api.apps.v1.ReplicaSet",
     "apps/v1/StatefulSet": "io.k8s.api.apps.v1.StatefulSet",
     "autoscaling/v1/Scale": "io.k8s.api.autoscaling.v1.Scale",
@@ -64,6 +66,9 @@ INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 MICRO_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
 OPEN = ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "io.k8s.apimachinery.pkg.runtime.RawExtension")
 """Objects that may hold anything; every other object has the properties that are named, or none."""
+ANY = (f"{EXTENSIONS}.JSON", f"{EXTENSIONS}.JSONSchemaPropsOrBool", f"{EXTENSIONS}.JSONSchemaPropsOrStringArray")
+"""Values of any type."""
+PRESERVES = "x-kubernetes-preserve-unknown-fields"
 KEPT = (
     "format",
     "x-kubernetes-list-map-keys",
@@ -75,7 +80,9 @@ KEPT = (
 
 
 def short(name: str) -> str:
-    return name.removeprefix("io.k8s.api.").removeprefix("io.k8s.apimachinery.pkg.")
+    for prefix in ("io.k8s.api.", "io.k8s.apimachinery.pkg.", "io.k8s.apiextensions-apiserver.pkg.apis."):
+        name = name.removeprefix(prefix)
+    return name
 
 
 class Reducer:
@@ -96,6 +103,8 @@ class Reducer:
             return {"type": "string", "format": "quantity"}
         if name == MICRO_TIME:
             return {"type": "string", "format": "micro-time"}
+        if name in ANY:
+            return {PRESERVES: True}
         if name == INT_OR_STRING:
             return {"type": "int-or-string", "format": "int32"}
         found: dict[str, Any] = self._upstream[name]
@@ -105,8 +114,11 @@ class Reducer:
         out: dict[str, Any] = {key: node[key] for key in KEPT if key in node}
         if "$ref" in node:
             name = node["$ref"].removeprefix("#/$defs/")
+            name = name.replace("JSONSchemaPropsOrArray", "JSONSchemaProps")  # no structural schema has an array there
             self.add(name)
             return out | {"$ref": f"#/$defs/{short(name)}"}
+        if PRESERVES in node:
+            return node
         out["type"] = node["type"] if isinstance(node["type"], str) else node["type"][0]
         if out["type"] == "int-or-string":
             out["type"] = ["integer", "string"]

@@ -7,20 +7,22 @@ fields of wrong types are gone before: the server's schema sees to that, and `va
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from muster.api import apps, batch, core, resource, scheduling, storage
+from muster.api import apps, batch, core, definitions, resource, scheduling, storage
 from muster.api.defaults import apps as apps_defaults
+from muster.api.defaults import definitions as definition_defaults
 from muster.api.defaults import groups, jobs, pods, status
 from muster.api.defaults import small as small_defaults
 from muster.api.defaults import storage as storage_defaults
 from muster.api.gates import FeatureGates
 from muster.api.meta import Part
 from muster.api.validation import apps as apps_rules
-from muster.api.validation import job, node, pod, podgroup, small, storage_classes, workload
+from muster.api.validation import definition, job, node, pod, podgroup, small, storage_classes, workload
 from muster.api.validation import storage as storage_rules
 from muster.api.validation.field import FieldError
 
@@ -72,6 +74,19 @@ class Kind:
     validate_status: Validator = _no_rules
     selectable: tuple[str, ...] = ()
     """Field selectors beyond metadata.name and metadata.namespace."""
+    categories: tuple[str, ...] = ()
+    """Names that stand for several resources, such as `all`."""
+    deprecation: str = ""
+    """What every call is warned of."""
+
+    @property
+    def resource(self) -> str:
+        """What the store and the machines call it; kinds that users define have the group in it."""
+        return self.plural
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
 
     @property
     def api_version(self) -> str:
@@ -107,6 +122,18 @@ class Kind:
             status.settle(obj, old, keeps=self.keeps_status, counts=self.counts)
         self.defaults(obj, old, gates)
         return obj
+
+    def shown(self, raw: Raw) -> Raw:
+        """A stored object as it goes out."""
+        return raw
+
+    def kept(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """An object as it is stored."""
+        return raw
+
+    def changed(self, old: Raw, new: Raw) -> bool:
+        """Whether anything but metadata and status differs, which makes a new generation."""
+        return any(old.get(key) != new.get(key) for key in (old.keys() | new.keys()) - {"metadata", "status"})
 
 
 NAMESPACE = Kind(
@@ -238,6 +265,13 @@ STATEFUL_SET = Kind(
     counts=("replicas",),
     defaults=apps_defaults.stateful_set, validate=apps_rules.stateful_set,
 )  # fmt: skip
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    "CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions", "customresourcedefinition",
+    definitions.CustomResourceDefinition, ("crd", "crds"), False, ("status",), categories=("api-extensions",),
+    needs_revision=True,
+    defaults=definition_defaults.definition, validate=definition.definition,
+    validate_status=definition.definition_status,
+)  # fmt: skip
 
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,
@@ -266,6 +300,7 @@ KINDS: tuple[Kind, ...] = (
     REPLICATION_CONTROLLER,
     REPLICA_SET,
     STATEFUL_SET,
+    CUSTOM_RESOURCE_DEFINITION,
 )
 
 _BY_PLURAL: Mapping[str, Kind] = MappingProxyType({kind.plural: kind for kind in KINDS})
@@ -278,6 +313,18 @@ _BY_NAME = MappingProxyType(
         for name in (kind.plural, kind.singular, kind.kind, *kind.short_names, f"{kind.plural}.{kind.group}")
     }
 )
+
+
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?", re.ASCII)
+
+
+def version_order(version: str) -> tuple[Any, ...]:
+    """A key that sorts versions as Kubernetes does: stable, beta, alpha, the newest of each first."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return (3, version)
+    level = {None: 0, "beta": 1, "alpha": 2}[found[2]]
+    return (level, -int(found[1]), -int(found[3] or 0))
 
 
 def by_resource(plural: str) -> Kind:

@@ -44,7 +44,7 @@ def on_create(call: Call, made: Json) -> None:
         made["spec"] = tolerating(made["spec"])
     elif call.kind is catalog.PERSISTENT_VOLUME_CLAIM:
         default_class.on_create(call, made)
-    elif call.kind.plural in PROTECTION:
+    elif call.kind.resource in PROTECTION:
         parent = made.get("spec", {}).get("parentCompositePodGroupName")
         _require_group(call, made, catalog.COMPOSITE_POD_GROUP, parent)
         _protect(call.kind, made["metadata"])
@@ -87,14 +87,14 @@ def _group_of(spec: Raw) -> str | None:
 
 def _require_group(call: Call, made: Json, kind: Kind, name: str | None) -> None:
     """Nothing joins a group that is being deleted (V36); a group that does not exist may come later (V13)."""
-    group = call.store.get(kind.plural, call.namespace, name) if name else None
+    group = call.store.get(kind.resource, call.namespace, name) if name else None
     if group is not None and "deletionTimestamp" in group["metadata"]:
         why = f"{kind.kind} {name} cannot get new members because it is being deleted"
         raise status.forbidden(call.kind, made["metadata"]["name"], why)
 
 
 def _protect(kind: Kind, meta: Json) -> None:
-    finalizer = PROTECTION[kind.plural]
+    finalizer = PROTECTION[kind.resource]
     present = meta.get("finalizers", [])
     if finalizer not in present:
         meta["finalizers"] = [*present, finalizer]

@@ -9,8 +9,11 @@ import yaml
 
 from muster.api.validation.field import FieldError, Path
 from muster.apiserver import decode, fieldsets, ownership, status
+from muster.apiserver.custom.kinds import CustomKind
+from muster.apiserver.custom.schema import shape_of
 from muster.apiserver.ownership import Applied, Author
 from muster.apiserver.patch import APPLY_PATCH as MEDIA_TYPE
+from muster.apiserver.shapes import Shape
 from muster.apiserver.state import Call
 
 __all__ = ["MEDIA_TYPE", "author", "merged", "refuse_force"]
@@ -53,7 +56,10 @@ def wanted(call: Call) -> tuple[Json, Author]:
 
 
 def author(call: Call, manager: str, operation: str) -> Author:
-    resets = call.kind.has_status and not call.subresource
+    kind = call.kind
+    resets = kind.has_status and not call.subresource
+    if isinstance(kind, CustomKind):
+        return Author(manager, operation, call.subresource, call.now, resets, shape_of(kind), kind.api_version)
     return Author(manager, operation, call.subresource, call.now, resets)
 
 
@@ -98,7 +104,7 @@ def merged(call: Call, live: Json | None, before: ownership.Entries) -> Applied:
     forced = call.flag("force")
     conflicts = made.conflicts
     if conflicts and not forced and live is not None and who.manager == KUBECTL:
-        conflicts = ownership.beyond(conflicts, _applied_by_client(live))
+        conflicts = ownership.beyond(conflicts, _applied_by_client(live, who.of or ownership.shape_of(live)))
     if conflicts and not forced:
         raise status.apply_conflict(ownership.conflict_message(conflicts), ownership.conflict_causes(conflicts))
     if who.manager == KUBECTL:
@@ -106,12 +112,11 @@ def merged(call: Call, live: Json | None, before: ownership.Entries) -> Applied:
     return made
 
 
-def _applied_by_client(live: Json) -> set[fieldsets.Path]:
+def _applied_by_client(live: Json, shape: Shape) -> set[fieldsets.Path]:
     """What kubectl's apply on the client has said, as far as it is still so: kubectl may take that over."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED, "")
     try:
         said = msgspec.json.decode(text, type=dict[str, Any])
-        shape = ownership.shape_of(live)
         changes = fieldsets.compare(shape, said, live)
         return fieldsets.fields_of(shape, said) - changes.added - changes.modified - changes.removed
     except (msgspec.MsgspecError, RecursionError, AttributeError, KeyError, TypeError):

@@ -35,7 +35,7 @@ def bind(call: Call) -> Response:
     ):
         raise status.forbidden(call.kind, call.name, "binding is refused")
     if not call.dry_run():
-        call.store.put(call.kind.plural, call.namespace, call.name, bound(call, pod, target["name"], meta))
+        call.store.put(call.kind.resource, call.namespace, call.name, bound(call, pod, target["name"], meta))
     return status.success(code=201)
 
 

@@ -7,9 +7,12 @@ from typing import Any
 from muster.api import catalog
 from muster.api.calls import Response
 from muster.api.catalog import Kind
-from muster.api.instant import SECOND, Instant, to_time
+from muster.api.instant import SECOND, Instant, from_time, to_time
 from muster.api.validation.field import Path
 from muster.apiserver import decode, priority, status
+from muster.apiserver.custom import definitions, registry
+from muster.apiserver.custom.kinds import CustomKind
+from muster.apiserver.custom.registry import DEFINITIONS
 from muster.apiserver.log import Raw
 from muster.apiserver.schema import schema
 from muster.apiserver.state import RESERVED_NAMESPACES, Call
@@ -30,11 +33,12 @@ NAMESPACE_FINALIZER = "kubernetes"
 def delete(call: Call) -> Response:
     """DELETE of one object: 200 with the object while it is not gone (pods: always), else with a Status."""
     options = read_options(call)
-    raw = call.stored()
+    call.stored()
+    raw = call.store.get(call.kind.resource, call.namespace, call.name) or {}
     dry_run = call.dry_run(options)
     last, gone = delete_object(call.store, call.kind, raw, options, call.now, dry_run=dry_run)
     if call.kind is catalog.POD or not gone:
-        return Response(200, last)
+        return Response(200, call.kind.shown(last))
     return status.success(call.kind, call.name, raw["metadata"]["uid"])
 
 
@@ -89,6 +93,8 @@ def delete_object(
     check_preconditions(kind, raw, options.get("preconditions") or {})
     if kind is catalog.NAMESPACE:
         return _delete_namespace(store, raw, options, now, dry_run)
+    if kind is catalog.CUSTOM_RESOURCE_DEFINITION:
+        return _delete_definition(store, raw, now, dry_run)
     meta = raw["metadata"]
     grace = _grace(kind, raw, options)
     finalizers = _finalizers(kind, meta, options)
@@ -102,7 +108,7 @@ def delete_object(
     made = {**raw, "metadata": marked}
     if dry_run:
         return made, False
-    return store.put(kind.plural, meta.get("namespace", ""), meta["name"], made), False
+    return store.put(kind.resource, meta.get("namespace", ""), meta["name"], made), False
 
 
 def _check_not_of_the_system(kind: Kind, raw: Raw) -> None:
@@ -164,9 +170,13 @@ def _marked(meta: Raw, finalizers: list[str], grace: int, now: Instant) -> Json:
 
 def remove(store: Store, kind: Kind, namespace: str, name: str) -> Raw:
     """Takes an object out of the store, and its namespace with it if that waited for it."""
-    last = store.remove(kind.plural, namespace, name)
+    last = store.remove(kind.resource, namespace, name)
     if namespace:
         finish_namespace(store, namespace)
+    if isinstance(kind, CustomKind):
+        definitions.finish(store, kind.resource)
+    elif kind is catalog.CUSTOM_RESOURCE_DEFINITION:
+        definitions.resettle(store, last["spec"]["group"], from_time(last["metadata"]["deletionTimestamp"]))
     return last
 
 
@@ -179,11 +189,26 @@ def delete_collection(call: Call, selected: list[Raw]) -> Response:
         _check_not_of_the_system(call.kind, raw)
     for raw in selected:
         meta = raw["metadata"]
-        if call.store.get(call.kind.plural, meta.get("namespace", ""), meta["name"]) is raw:
-            deleted.append(delete_object(call.store, call.kind, raw, options, call.now, dry_run=dry_run)[0])
+        there = call.store.get(call.kind.resource, meta.get("namespace", ""), meta["name"])
+        if there is not None and there["metadata"] is meta:
+            deleted.append(delete_object(call.store, call.kind, there, options, call.now, dry_run=dry_run)[0])
+    deleted = list(map(call.kind.shown, deleted))
     meta = {"resourceVersion": str(call.store.revision)}
-    body = {"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version, "metadata": meta, "items": deleted}
+    body = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": meta, "items": deleted}
     return Response(200, body)
+
+
+def _delete_definition(store: Store, raw: Raw, now: Instant, dry_run: bool) -> tuple[Raw, bool]:
+    """Begins to delete a definition: its objects are deleted, and when the last of them has gone, so does it."""
+    made = definitions.marked(raw, now)
+    if dry_run:
+        return made, False
+    name = raw["metadata"]["name"]
+    stored: Raw = raw if "deletionTimestamp" in raw["metadata"] else store.put(DEFINITIONS, "", name, made)
+    for kind, each in definitions.objects(store, stored):
+        delete_object(store, kind, each, {"propagationPolicy": "Background"}, now)
+    definitions.finish(store, name)
+    return stored, store.get(DEFINITIONS, "", name) is None
 
 
 # --- namespaces --------------------------------------------------------------------------------------------------
@@ -194,6 +219,11 @@ def first_namespace_parts(made: Json) -> Json:
     finalizers = [name for name in made.get("spec", {}).get("finalizers", ()) if name != NAMESPACE_FINALIZER]
     spec = {**made.get("spec", {}), "finalizers": [*finalizers, NAMESPACE_FINALIZER]}
     return {"spec": spec, "status": {"phase": "Active"}}
+
+
+def _namespaced(store: Store) -> list[Kind]:
+    """Every kind whose objects are in namespaces, those that users have defined too."""
+    return [kind for kind in (*catalog.KINDS, *registry.all_storing(store)) if kind.namespaced]
 
 
 def _delete_namespace(store: Store, raw: Raw, options: Json, now: Instant, dry_run: bool) -> tuple[Raw, bool]:
@@ -211,8 +241,8 @@ def _delete_namespace(store: Store, raw: Raw, options: Json, now: Instant, dry_r
     if dry_run:
         return made, False
     stored = raw if begun else store.put("namespaces", "", name, made)
-    for kind in catalog.KINDS:
-        for inside in list(store.all(kind.plural, name)) if kind.namespaced else ():
+    for kind in _namespaced(store):
+        for inside in list(store.all(kind.resource, name)):
             delete_object(store, kind, inside, {"propagationPolicy": "Background"}, now)
     finish_namespace(store, name)
     return stored, store.get("namespaces", "", name) is None
@@ -223,7 +253,7 @@ def finish_namespace(store: Store, name: str) -> None:
     raw = store.get("namespaces", "", name)
     if raw is None or "deletionTimestamp" not in raw["metadata"]:
         return
-    if any(store.count(kind.plural, name) for kind in catalog.KINDS if kind.namespaced):
+    if any(store.count(kind.resource, name) for kind in _namespaced(store)):
         return
     others = [entry for entry in raw["spec"].get("finalizers", ()) if entry != NAMESPACE_FINALIZER]
     if raw["metadata"].get("finalizers") or others:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from muster.api.calls import JSON, Request, Response
-from muster.api.catalog import Kind
+from muster.api.catalog import Kind, version_order
 from muster.apiserver import openapi, openapi_binary, status
 
 Json = dict[str, Any]
@@ -99,7 +99,7 @@ def _documents(path: str, kinds: list[Kind]) -> Any:
         return openapi.version_two(kinds)
     if path == openapi.ROOT:
         return openapi.index(kinds)
-    text = openapi.encoded(path.removeprefix(f"{openapi.ROOT}/"), tuple(kinds))
+    text = openapi.encoded(path.removeprefix(f"{openapi.ROOT}/"), kinds)
     return msgspec.Raw(text) if text else None
 
 
@@ -151,7 +151,7 @@ def _groups(kinds: list[Kind]) -> list[str]:
 def _versions(group: str, kinds: list[Kind]) -> list[str]:
     """Stable ones first, then beta, then alpha."""
     found = {kind.version for kind in kinds if kind.group == group}
-    return sorted(found, key=lambda version: ("alpha" in version, "beta" in version, version))
+    return sorted(found, key=version_order)
 
 
 def _group(group: str, kinds: list[Kind]) -> Json:
@@ -169,9 +169,13 @@ def _resources(kind: Kind) -> list[Json]:
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
-    if kind.plural in _IN_ALL:
-        entry["categories"] = ["all"]
+    if categories := _categories(kind):
+        entry["categories"] = categories
     return [entry, *(_subresource(kind, name) for name in kind.subresources)]
+
+
+def _categories(kind: Kind) -> list[str]:
+    return ["all"] if kind.resource in _IN_ALL else list(kind.categories)
 
 
 def _subresource(kind: Kind, name: str) -> Json:
@@ -202,8 +206,8 @@ def _aggregated_resource(kind: Kind) -> Json:
     }
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
-    if kind.plural in _IN_ALL:
-        entry["categories"] = ["all"]
+    if categories := _categories(kind):
+        entry["categories"] = categories
     if kind.subresources:
         entry["subresources"] = [_aggregated_subresource(kind, name) for name in kind.subresources]
     return entry

@@ -9,6 +9,7 @@ from muster.api import catalog
 from muster.api.instant import to_time
 from muster.api.validation.field import METADATA, FieldError
 from muster.apiserver import status
+from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
 
@@ -33,6 +34,7 @@ _COUNTED = frozenset(
         catalog.WORKLOAD,
         catalog.POD_GROUP,
         catalog.COMPOSITE_POD_GROUP,
+        catalog.CUSTOM_RESOURCE_DEFINITION,
     )
 )
 """Resources whose generation counts changes of the spec."""
@@ -54,7 +56,7 @@ def for_create(call: Call, given: Raw) -> Json:
         raise status.invalid(call.kind, made["name"], [error])
     made["uid"] = call.state.new_uid()
     made["creationTimestamp"] = to_time(call.now)
-    if call.kind.plural in _COUNTED:
+    if call.kind.resource in _COUNTED or isinstance(call.kind, CustomKind):
         made["generation"] = 1
     for key in ("generateName", *_USERS):
         if given.get(key):
@@ -82,7 +84,7 @@ def _generated(call: Call, base: str) -> str:
     name = ""
     for _ in range(ATTEMPTS):
         name = base[:GENERATED_BASE] + suffix(call.state.new_uid())
-        if call.store.get(call.kind.plural, call.namespace, name) is None:
+        if call.store.get(call.kind.resource, call.namespace, name) is None:
             break
     return name
 
@@ -164,12 +166,6 @@ def _errors(old: Raw, given: Raw, made: Raw) -> list[FieldError]:
             why = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
             errors.append((METADATA / "finalizers").forbidden(why))
     return errors
-
-
-def spec_changed(old: Raw, new: Raw) -> bool:
-    """Whether anything but metadata and status differs."""
-    keys = (old.keys() | new.keys()) - {"metadata", "status"}
-    return any(old.get(key) != new.get(key) for key in keys)
 
 
 def next_generation(meta: Json) -> None:

@@ -5,8 +5,8 @@ Made from the reduced schema: names, types and how lists are merged, no descript
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -14,6 +14,8 @@ import msgspec
 
 from muster.api.calls import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from muster.api.catalog import Kind
+from muster.apiserver.custom import documents
+from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.schema import document
 
 Json = dict[str, Any]
@@ -29,6 +31,7 @@ _SUBRESOURCE_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "scale": ("autoscaling", "v1", "Scale"),
 }
+_METADATA = "apis.meta.v1.ObjectMeta"
 _POSTED = ("binding", "eviction")
 _DESCRIBED = {
     "Pod": "A group of containers that run together on one node.",
@@ -41,6 +44,7 @@ _DESCRIBED = {
     "CompositePodGroup": "A group of groups, scheduled as one.",
     "Job": "Runs pods until so many of them have succeeded.",
     "PodDisruptionBudget": "How many of some pods may be away at a time because someone chose so.",
+    "CustomResourceDefinition": "A kind that a user defines: its names, versions and schemas.",
     "Lease": "Who holds something, and until when, for elections.",
 }
 
@@ -49,17 +53,19 @@ def index(served: Sequence[Kind]) -> Json:
     """/openapi/v3: where the document of each group and version is; the address changes with its content."""
     paths = {}
     for root in sorted({_root(kind) for kind in served}):
-        found = sha256(encoded(root, tuple(served))).hexdigest().upper()[:32]
+        found = sha256(encoded(root, served)).hexdigest().upper()[:32]
         paths[root] = {"serverRelativeURL": f"{ROOT}/{root}?hash={found}"}
     return {"paths": paths}
 
 
-@cache
-def encoded(root: str, served: tuple[Kind, ...]) -> bytes:
+def encoded(root: str, served: Iterable[Kind]) -> bytes:
     """The document of one group and version (`api/v1`, `apis/batch/v1`) as JSON text; empty if there is none."""
-    here = [kind for kind in served if _root(kind) == root]
-    if not here:
-        return b""
+    here = tuple(kind for kind in served if _root(kind) == root)
+    return _encoded(here) if here else b""
+
+
+@lru_cache(maxsize=256)
+def _encoded(here: tuple[Kind, ...]) -> bytes:
     paths = {path: item for kind in here for path, item in _paths(kind, _V3)}
     schemas = _definitions(here, _V3)
     made = {"openapi": "3.0.0", "info": TITLE, "paths": paths, "components": {"schemas": schemas}}
@@ -82,7 +88,8 @@ def _root(kind: Kind) -> str:
 def _paths(kind: Kind, refs: str) -> Iterator[tuple[str, Json]]:
     collection = kind.path("{namespace}" if kind.namespaced else None)
     own = (kind.group, kind.version, kind.kind)
-    whole = refs + _full(_definition_of(kind))
+    custom = isinstance(kind, CustomKind)
+    whole = refs + (documents.name_of(kind) if isinstance(kind, CustomKind) else _full(_definition_of(kind)))
     space = [_parameter("namespace", refs)] if kind.namespaced else []
     yield (
         collection,
@@ -96,7 +103,7 @@ def _paths(kind: Kind, refs: str) -> Iterator[tuple[str, Json]]:
     if kind.namespaced:
         yield kind.path(None), {"get": _operation("list", own, refs, whole)}
     one = [_parameter("name", refs), *space]
-    patches = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
+    patches = [JSON_PATCH, MERGE_PATCH, *([] if custom else [STRATEGIC_PATCH]), APPLY_PATCH]
     changes = {
         "get": _operation("get", own, refs, whole),
         "put": _operation("put", own, refs, whole, body=[JSON]),
@@ -155,6 +162,8 @@ def _definition_of(kind: Kind) -> str:
 
 def _full(name: str) -> str:
     """The name of a definition as Kubernetes writes it."""
+    if name.startswith("apiextensions."):
+        return f"io.k8s.apiextensions-apiserver.pkg.apis.{name}"
     outside = name.startswith(("apis.", "api.", "util.", "runtime."))
     return f"io.k8s.apimachinery.pkg.{name}" if outside else f"io.k8s.api.{name}"
 
@@ -162,14 +171,17 @@ def _full(name: str) -> str:
 def _definitions(kinds: Sequence[Kind], refs: str) -> Json:
     """The definitions of these kinds, and all that they reach."""
     known: Mapping[str, Any] = document()["$defs"]
-    of = {_definition_of(kind): kind for kind in kinds}
-    of_others = {document()["kinds"]["v1/DeleteOptions"]}
+    of = {_definition_of(kind): kind for kind in kinds if not isinstance(kind, CustomKind)}
+    customs = [kind for kind in kinds if isinstance(kind, CustomKind)]
+    of_others = {document()["kinds"]["v1/DeleteOptions"], *([_METADATA] if customs else [])}
     for kind in kinds:
         for name in kind.subresources:
             group, version, other = _SUBRESOURCE_KINDS.get(name, ("", "", ""))
             found = document()["kinds"].get(f"{group}/{version}/{other}".strip("/"))
             of_others |= {found} if found else set()
-    wanted, made = [*of, *of_others], dict[str, Any]()
+    at = refs + _full(_METADATA)
+    made: Json = {documents.name_of(kind): documents.definition(kind, at, v2=refs == _V2) for kind in customs}
+    wanted = [*of, *of_others]
     while wanted:
         name = wanted.pop()
         if _full(name) in made:
@@ -191,6 +203,8 @@ def _shown(node: Mapping[str, Any], refs: str, wanted: list[str]) -> Json:
         reference = {"$ref": refs + _full(name)}
         return {"allOf": [reference], **made} if made and refs == _V3 else {**reference, **made}
     form = node.get("format")
+    if "type" not in node:
+        return made
     if isinstance(node["type"], list):
         either: Json = {"oneOf": [{"type": "integer"}, {"type": "string"}]} if refs == _V3 else {"type": "string"}
         return {**made, **either, "format": "int-or-string"}

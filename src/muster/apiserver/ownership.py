@@ -37,6 +37,10 @@ class Author(NamedTuple):
     at: Instant
     resets: bool = False
     """What is in the status is not this write's to own."""
+    of: Shape | None = None
+    """How a user's kind is owned; None: as the schema file says of the object's kind."""
+    api_version: str = ""
+    """What its entry says; "": that of the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +162,11 @@ def _own(paths: set[Path], author: Author) -> set[Path]:
 
 def updated(before: Entries, old: Raw | None, new: Raw, author: Author) -> Entries:
     """Entries after a write that is no apply: its author owns what it changed, and nobody else does any more."""
-    changes = fieldsets.compare(shape_of(new), old, new)
+    changes = fieldsets.compare(author.of or shape_of(new), old, new)
     gained = _own(changes.added | changes.modified, author)
     if not gained and not changes.removed:
         return before
-    identity = (author.manager, UPDATE, new["apiVersion"], author.subresource)
+    identity = (author.manager, UPDATE, author.api_version or new["apiVersion"], author.subresource)
     others = [entry for entry in before if entry.identity != identity]
     had = next((entry.fields for entry in before if entry.identity == identity), frozenset())
     fields = (had | gained) - changes.removed if had or changes.removed else frozenset(gained)
@@ -211,7 +215,7 @@ def applied(live: Json | None, before: Entries, config: Json, author: Author) ->
 
     What it changes of others' fields is a conflict; the entries are those after winning it.
     """
-    at = shape_of(config)
+    at = author.of or shape_of(config)
     wanted = fieldsets.fields_of(at, config)
     wanted = {path for path in wanted if path[0] == "f:status"} if author.subresource else _own(wanted, author)
     mine = Entry(author.manager, APPLY, config["apiVersion"], author.subresource, to_time(author.at), frozenset(wanted))

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from muster.api import catalog
 from muster.api.catalog import Kind
 from muster.apiserver import status
+from muster.apiserver.custom import registry
+from muster.apiserver.storage import Store
 
 KUBELET = {
     catalog.POD.plural: ("log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers"),
@@ -24,11 +26,11 @@ class Target(NamedTuple):
     subresource: str
 
 
-def parse(path: str) -> Target | None:
+def parse(path: str, store: Store) -> Target | None:
     """The resource that a path names; None if it is not of the form of a resource path (discovery, /version …).
 
     Raises:
-        Failure: 404, it has the form but names no kind in the catalog, or more than a subresource.
+        Failure: 404, it has the form but names no kind that is there, or more than a subresource.
     """
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
@@ -38,15 +40,15 @@ def parse(path: str) -> Target | None:
     else:
         return None
     if rest[0] == "namespaces" and len(rest) > 2 and rest[1] and rest[2] not in catalog.NAMESPACE.subresources:
-        return _target(group, version, rest[1], rest[2:], path)
-    return _target(group, version, "", rest, path)
+        return _target(group, version, rest[1], rest[2:], path, store)
+    return _target(group, version, "", rest, path, store)
 
 
-def _target(group: str, version: str, namespace: str, rest: list[str], path: str) -> Target:
+def _target(group: str, version: str, namespace: str, rest: list[str], path: str, store: Store) -> Target:
     if rest == ["bindings"] and namespace and not group:
         return Target(catalog.POD, namespace, "", "binding")  # the older path: the body names the pod
-    kind = catalog.by_path(group, version, rest[0])
-    behind = KUBELET.get(kind.plural, ()) if kind is not None and len(rest) > 2 else ()
+    kind = catalog.by_path(group, version, rest[0]) or registry.find(store, group, version, rest[0])
+    behind = KUBELET.get(kind.resource, ()) if kind is not None and len(rest) > 2 else ()
     if behind and rest[2] == "proxy":
         rest = rest[:3]
     if kind is None or len(rest) > 3 or not all(rest) or (namespace and not kind.namespaced):

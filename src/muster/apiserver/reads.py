@@ -11,9 +11,10 @@ from muster.api.calls import Response
 from muster.api.machine import ADDED
 from muster.api.validation.field import Path
 from muster.apiserver import selection, status
+from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw, WatchEvent
 from muster.apiserver.state import Call
-from muster.apiserver.watch import Watch
+from muster.apiserver.watch import BOOKMARK, Watch
 
 Json = dict[str, Any]
 
@@ -47,7 +48,7 @@ def collection(call: Call) -> Response | Watch:
 def selected(call: Call) -> list[Raw]:
     """The objects of a collection that the selectors choose, by namespace and name."""
     chosen = selection.of_query(call)
-    found = call.store.all(call.kind.plural, call.namespace or None)
+    found = map(call.kind.shown, call.store.all(call.kind.resource, call.namespace or None))
     return sorted((raw for raw in found if chosen is None or chosen(raw)), key=_place)
 
 
@@ -93,13 +94,13 @@ def _page(call: Call, limit: int, after: Continue) -> Response:
     """What follows `after` in the list as it was at that revision."""
     if after.revision == NOW:
         after = Continue(call.store.revision, after.namespace, after.name)
-    found = call.store.at(call.kind.plural, after.revision) if after.revision <= call.store.revision else None
+    found = call.store.at(call.kind.resource, after.revision) if after.revision <= call.store.revision else None
     if found is None:
         raise _forgotten(call, after)
     chosen, space = selection.of_query(call), call.namespace
     rest = [
         raw
-        for raw in found
+        for raw in map(call.kind.shown, found)
         if _place(raw) > (after.namespace, after.name)
         and (not space or _place(raw)[0] == space)
         and (chosen is None or chosen(raw))
@@ -114,7 +115,7 @@ def _listed(call: Call, found: list[Raw], revision: int, limit: int) -> Response
         meta["continue"] = _encoded(last)
         meta["remainingItemCount"] = len(found) - limit
         found = found[:limit]
-    body = {"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version, "metadata": meta, "items": found}
+    body = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": meta, "items": found}
     return Response(200, body)
 
 
@@ -163,7 +164,7 @@ def watch(call: Call) -> Watch:
     _match(call, watching=True)
     call.number("timeoutSeconds")  # whoever carries the stream keeps the time; a wrong one is refused here
     chosen = selection.of_query(call, namespace=True)
-    log = call.store.log(call.kind.plural)
+    log = call.store.log(call.kind.resource)
     initial = call.flag("sendInitialEvents")
     if wanted and not initial:
         position = log.position(wanted)
@@ -182,6 +183,8 @@ def watch(call: Call) -> Watch:
         initial=told,
         bookmarks=call.flag("allowWatchBookmarks"),
     )
+    if isinstance(call.kind, CustomKind):
+        stream.shape = lambda event: event.object if event.type == BOOKMARK else call.kind.shown(event.object)
     if initial and stream.bookmarks:
         stream.tell(stream.bookmark(initial_end=True))
     return stream

@@ -72,13 +72,15 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
     form = tables.accepted(request.accept) if request.accept else tables.PLAIN
     if form is None and not discovery.serves_binary(request):
         raise status.not_acceptable(request.accept)
-    target = paths.parse(request.path)
+    target = paths.parse(request.path, state.store)
     if target is None:
         return discovery.discover(request, state.served())
     if not target.kind.served(state.gates):
         why = f"{target.kind.plural} are served with feature gate {target.kind.gate} on, and it is off"
         raise status.no_such_path(f"the server could not find the requested resource: {why}")
     call = Call(state, request, now, *target)
+    if target.kind.deprecation:
+        call.warnings.append(target.kind.deprecation)
     verbs = _verbs(target)
     verb = verbs.get("GET" if request.method == "HEAD" else request.method)
     if verb is None:

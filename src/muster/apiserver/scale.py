@@ -7,6 +7,8 @@ from typing import Any
 from muster.api.calls import Response
 from muster.api.validation.field import Path
 from muster.apiserver import apply, decode, ownership, patch, status, writes
+from muster.apiserver.custom import scale as custom_scale
+from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw
 from muster.apiserver.schema import Schema, schema
 from muster.apiserver.sheet import NONE, selector
@@ -20,7 +22,7 @@ _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 def get(call: Call) -> Response:
     """GET: the Scale of an object."""
-    return Response(200, scale_of(call.stored()))
+    return Response(200, scale_of(call, call.stored()))
 
 
 def update(call: Call) -> Response:
@@ -35,27 +37,33 @@ def apply_patch(call: Call) -> Response:
     media_type = patch.media_type(call.request.content_type)
     if media_type == apply.MEDIA_TYPE:
         raise status.unsupported_media_type(media_type, [form for form in patch.MEDIA_TYPES if form != media_type])
-    changed = patch.patched(media_type, _schema(), scale_of(old), decode.text(call))
+    changed = patch.patched(media_type, _schema(), scale_of(call, old), decode.text(call))
     if not isinstance(changed, dict):
         raise status.unprocessable("the patch leaves no object")
     return _written(call, old, decode.cleaned(call, _schema(), changed))
 
 
-def scale_of(raw: Raw) -> Json:
+def scale_of(call: Call, raw: Raw) -> Json:
     """An object as a Scale."""
-    meta, spec = raw["metadata"], raw.get("spec", {})
-    given = spec.get("selector")
-    if given and raw["kind"] == "ReplicationController":
-        given = {"matchLabels": given}
-    shown = selector(given)
-    told = {"replicas": raw.get("status", {}).get("replicas", 0)} | ({} if shown == NONE else {"selector": shown})
+    if isinstance(call.kind, CustomKind):
+        replicas, told = custom_scale.read(call, raw)
+    else:
+        replicas, told = raw.get("spec", {}).get("replicas", 1), _told(raw)
     return {
         "kind": KIND,
         "apiVersion": API_VERSION,
-        "metadata": {key: meta[key] for key in _META if key in meta},
-        "spec": {"replicas": spec.get("replicas", 1)},
+        "metadata": {key: raw["metadata"][key] for key in _META if key in raw["metadata"]},
+        "spec": {"replicas": replicas},
         "status": told,
     }
+
+
+def _told(raw: Raw) -> Json:
+    given = raw.get("spec", {}).get("selector")
+    if given and raw["kind"] == "ReplicationController":
+        given = {"matchLabels": given}
+    shown = selector(given)
+    return {"replicas": raw.get("status", {}).get("replicas", 0)} | ({} if shown == NONE else {"selector": shown})
 
 
 def _schema() -> Schema:
@@ -67,10 +75,13 @@ def _written(call: Call, old: Raw, scale: Json) -> Response:
     if replicas < 0:
         error = Path("spec.replicas").invalid(replicas, "must be greater than or equal to 0")
         raise status.invalid(call.kind, call.name, [error])
-    given: Json = {**old, "spec": {**old["spec"], "replicas": replicas}}
+    if isinstance(call.kind, CustomKind):
+        given = custom_scale.written(call.kind, old, replicas)
+    else:
+        given = {**old, "spec": {**old["spec"], "replicas": replicas}}
     said = scale.get("metadata") or {}
     meta = ownership.bare(old["metadata"])
     told = {key: said[key] for key in ("name", "namespace", "uid") if key in said}
     given["metadata"] = {**meta, **told, "resourceVersion": said.get("resourceVersion", "")}
     stored = writes.replace(call, old, given).body
-    return Response(200, scale_of(stored))
+    return Response(200, scale_of(call, stored))

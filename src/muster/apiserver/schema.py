@@ -90,6 +90,11 @@ def _spelled_out(node: Any) -> Any:
     return {**made, **_CHECKS.get(form, {})} if isinstance(form, str) else made
 
 
+def fields_of_metadata(value: Any, findings: Findings) -> Any:
+    """Metadata of any object as the server stores it."""
+    return _clean({"$ref": "#/$defs/apis.meta.v1.ObjectMeta"}, value, "metadata", findings)
+
+
 @cache
 def schema(api_version: str, kind: str) -> Schema:
     """The schema of a kind.
@@ -124,7 +129,9 @@ def member(node: Node | None, name: str) -> Node | None:
 
 def _clean(node: Node, value: Any, path: str, findings: Findings) -> Any:
     node = resolved(node)
-    kind = node["type"]
+    kind = node.get("type")
+    if kind is None:
+        return value
     if kind == "object" and isinstance(value, dict):
         return _clean_object(node, value, path, findings)
     if kind == "array" and isinstance(value, list):

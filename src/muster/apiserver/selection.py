@@ -31,7 +31,7 @@ def of_query(call: Call, *, namespace: bool = False) -> Selection | None:
         return (
             (not space or meta.get("namespace") == space)
             and by_label.matches(meta.get("labels") or {})
-            and by_field.matches(raw)
+            and by_field.matches(call.kind.shown(raw))
         )
 
     return chosen

@@ -33,7 +33,7 @@ _ALWAYS_THERE = ("containers",)
 class Shape:
     """One place. `inner(name)` and `item` are the places within it."""
 
-    __slots__ = ("_node", "_of", "form", "item", "keys", "parts", "shows")
+    __slots__ = ("_defaults", "_node", "_of", "form", "item", "keys", "parts", "shows")
 
     def __init__(self, node: Node, *, shows: bool = True) -> None:
         found = resolved(node)
@@ -48,6 +48,13 @@ class Shape:
             tuple(found.get("x-kubernetes-list-map-keys", ())) if self.form is Form.KEYED else ()
         )
         self.item: Shape | None = Shape(found["items"]) if self.form is Form.KEYED else None
+        self._defaults = _KEY_DEFAULTS if self.item is None else self.item.defaults(self.keys)
+
+    def defaults(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
+        """What these fields are where they are not said."""
+        properties = self._node.get("properties") or {}
+        told = {key: properties[key]["default"] for key in keys if "default" in (properties.get(key) or {})}
+        return told or _KEY_DEFAULTS
 
     def inner(self, name: str) -> Shape:
         """The place of a field, or of a mapping's value."""
@@ -71,7 +78,7 @@ class Shape:
             return f"v:{_text(item)}"
         if not isinstance(item, dict):
             return f"v:{_text(item)}"
-        found = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in sorted(self.keys)}
+        found = {key: item.get(key, self._defaults.get(key)) for key in sorted(self.keys)}
         return f"k:{_text({key: value for key, value in found.items() if value is not None})}"
 
 
@@ -80,10 +87,11 @@ def _text(value: Any) -> str:
 
 
 def _form(node: Node) -> Form:
-    if node["type"] == "array":
+    kind = node.get("type")
+    if kind == "array":
         how = node.get("x-kubernetes-list-type", "atomic")
         return {"map": Form.KEYED, "set": Form.SET}.get(how, Form.WHOLE)
-    if node["type"] != "object" or node.get("x-kubernetes-map-type") == "atomic":
+    if kind != "object" or node.get("x-kubernetes-map-type") == "atomic":
         return Form.WHOLE
     if node.get("properties"):
         return Form.FIELDS

@@ -66,6 +66,7 @@ class Column:
     type: str = "string"
     priority: int = 0
     description: str = ""
+    format: str = ""
 
 
 def duration(seconds: int) -> str:

@@ -12,6 +12,9 @@ from muster.api.catalog import Kind
 from muster.api.gates import FeatureGates
 from muster.api.instant import Instant
 from muster.apiserver import status
+from muster.apiserver.custom import registry
+from muster.apiserver.custom.kinds import CustomKind
+from muster.apiserver.custom.schema import schema_of
 from muster.apiserver.log import Raw
 from muster.apiserver.schema import Schema, schema
 from muster.apiserver.storage import Store
@@ -30,7 +33,7 @@ class State:
     refuse_binding: set[str] = field(default_factory=set)
 
     def served(self) -> list[Kind]:
-        return [kind for kind in catalog.KINDS if kind.served(self.gates)]
+        return [*(kind for kind in catalog.KINDS if kind.served(self.gates)), *registry.served(self.store)]
 
 
 @dataclass(slots=True)
@@ -57,6 +60,8 @@ class Call:
 
     @property
     def schema(self) -> Schema:
+        if isinstance(self.kind, CustomKind):
+            return schema_of(self.kind)
         return schema(self.kind.api_version, self.kind.kind)
 
     def stored(self) -> Raw:
@@ -65,10 +70,20 @@ class Call:
         Raises:
             Failure: 404, there is none.
         """
-        raw = self.store.get(self.kind.plural, self.namespace, self.name)
+        raw = self.present()
         if raw is None:
             raise status.not_found(self.kind, self.name)
         return raw
+
+    def present(self) -> Raw | None:
+        """The object that the path names, if there is one."""
+        raw = self.store.get(self.kind.resource, self.namespace, self.name)
+        return None if raw is None else self.kind.shown(raw)
+
+    def keep(self, name: str, made: dict[str, Any]) -> Raw:
+        """Stores a new object or version; as it goes out."""
+        stored = self.store.put(self.kind.resource, self.namespace, name, self.kind.kept(made))
+        return self.kind.shown(stored)
 
     def flag(self, name: str) -> bool:
         """A boolean of the query: `true`, `1` or empty is yes.

@@ -84,7 +84,9 @@ class Store:
         meta = raw["metadata"]
         before = None if previous is None else previous["metadata"].get(ownership.KEY)
         if meta.get(ownership.KEY) is before and (before is not None or self.author is not None):
-            meta[ownership.KEY] = ownership.Deferred(previous, self.author)
+            meta[ownership.KEY] = made = ownership.Deferred(previous, self.author)
+            if self.author is not None and self.author.of is not None:
+                made.entries(raw)  # later the kind may have gone, or have become another
 
     def remove(self, resource: str, namespace: str, name: str) -> Raw:
         """Takes an object out; its last state, at the revision of the removal, is what watches see.

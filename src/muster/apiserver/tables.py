@@ -10,6 +10,8 @@ from muster.api.calls import JSON, Response
 from muster.apiserver import ownership, status
 from muster.apiserver.cells import GENERIC
 from muster.apiserver.columns import KINDS
+from muster.apiserver.custom.columns import columns as custom_columns
+from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw, WatchEvent
 from muster.apiserver.sheet import Column, Sheet
 from muster.apiserver.state import Call
@@ -96,6 +98,8 @@ def _row_object(raw: Raw, version: str) -> Json:
 
 
 def _columns(call: Call) -> tuple[Column, ...]:
+    if isinstance(call.kind, CustomKind):
+        return custom_columns(call.kind)
     return KINDS.get((call.kind.group, call.kind.kind), GENERIC)
 
 
@@ -108,7 +112,7 @@ def _table(call: Call, form: Form, items: Iterable[Raw], meta: Json, *, defined:
 
 
 def _definition(column: Column) -> Json:
-    form = "name" if column.name == "Name" else ""
+    form = column.format or ("name" if column.name == "Name" else "")
     about = {"name": column.name, "type": column.type, "format": form, "description": column.description}
     return {**about, "priority": column.priority}
 
@@ -138,6 +142,8 @@ def _events(call: Call, form: Form) -> Callable[[WatchEvent], Raw]:
         nonlocal told
         first, told = not told, True
         meta = {"resourceVersion": event.object["metadata"]["resourceVersion"]}
-        return _table(call, form, () if event.type == BOOKMARK else (event.object,), meta, defined=first)
+        return _table(
+            call, form, () if event.type == BOOKMARK else (call.kind.shown(event.object),), meta, defined=first
+        )
 
     return table

@@ -50,7 +50,7 @@ class Watch:
     ) -> None:
         """Begins at `position` in the log; `selects` None takes every object; `initial` is told first."""
         self._store = store
-        self._log = store.log(kind.plural)
+        self._log = store.log(kind.resource)
         self._position = position
         self._kind = kind
         self._selects = selects

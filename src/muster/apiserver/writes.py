@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api import catalog
-from muster.api.calls import Response
+from muster.api.calls import STRATEGIC_PATCH, Response
 from muster.api.validation import pod_update
 from muster.api.validation.field import METADATA
 from muster.apiserver import admission, apply, decode, deletion, metadata, ownership, patch, status
+from muster.apiserver.custom import definitions
+from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
 
@@ -29,23 +31,29 @@ def _create(call: Call, given: Json, entries: ownership.Entries | None = None) -
     made = call.kind.prepare(_arranged(call, given, meta), None, call.gates)
     if call.kind is catalog.NAMESPACE:
         made |= deletion.first_namespace_parts(made)
+    elif call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
+        made.pop("status", None)
+    elif isinstance(call.kind, CustomKind) and definitions.is_terminating(call.store, call.kind.resource):
+        raise status.method_not_allowed("create not allowed while custom resource definition is terminating")
     admission.on_create(call, made)
     errors = call.kind.validate(made, None, call.gates)
     if errors:
         raise status.invalid(call.kind, meta["name"], errors)
-    if call.store.get(call.kind.plural, call.namespace, meta["name"]) is not None:
+    if call.store.get(call.kind.resource, call.namespace, meta["name"]) is not None:
         raise status.already_exists(call.kind, meta["name"])
+    if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
+        made["status"] = definitions.settled(call.store, made, call.now)
     if entries is not None:
         made["metadata"][ownership.KEY] = ownership.Deferred(None, None, entries)
     if dry_run:
         call.store.claim(made, None)
         return Response(201, made)
-    return Response(201, call.store.put(call.kind.plural, call.namespace, meta["name"], made))
+    return Response(201, call.keep(meta["name"], made))
 
 
 def update(call: Call) -> Response:
     """PUT of an object or a subresource of it: 200 and the stored object; 201 if it has made one."""
-    if call.kind.created_by_update and call.store.get(call.kind.plural, call.namespace, call.name) is None:
+    if call.kind.created_by_update and call.present() is None:
         return _create(call, decode.new_object(call))
     old = call.stored()
     given = decode.new_object(call)
@@ -59,6 +67,8 @@ def apply_patch(call: Call) -> Response:
         return _apply(call)
     old = call.stored()
     media_type = patch.media_type(call.request.content_type)
+    if media_type == STRATEGIC_PATCH and isinstance(call.kind, CustomKind):
+        raise status.unsupported_media_type(media_type, [form for form in patch.MEDIA_TYPES if form != media_type])
     apply.refuse_force(call)
     text = decode.text(call)
     changed = patch.patched(media_type, call.schema, _as_read(old, text), text)
@@ -77,7 +87,7 @@ def _as_read(old: Raw, body: Any) -> Raw:
 
 
 def _apply(call: Call) -> Response:
-    old = call.store.get(call.kind.plural, call.namespace, call.name)
+    old = call.present()
     if old is None:
         if call.subresource:
             raise status.not_found(call.kind, call.name)
@@ -115,7 +125,7 @@ def replace(call: Call, old: Raw, given: Json, entries: ownership.Entries | None
     base = _claimed(call, old, given) if entries is None else None
     meta = metadata.for_update(call, old["metadata"], given.get("metadata") or {})
     made = _VERSIONS.get(call.subresource, _whole)(call, old, given, meta)
-    if metadata.spec_changed(old, made):
+    if call.kind.changed(old, made):
         metadata.next_generation(meta)
     elif made == old and base is None and (entries is None or ownership.same(entries, ownership.entries_of(old))):
         return Response(200, old)
@@ -127,12 +137,14 @@ def replace(call: Call, old: Raw, given: Json, entries: ownership.Entries | None
         call.store.claim(made, old)
         return Response(200, made)
     if call.kind is catalog.NAMESPACE:
-        stored = call.store.put(call.kind.plural, "", call.name, made)
+        stored = call.store.put(call.kind.resource, "", call.name, made)
         deletion.finish_namespace(call.store, call.name)
     elif metadata.finished(meta):
-        stored = deletion.remove(call.store, call.kind, call.namespace, call.name)
+        stored = call.kind.shown(deletion.remove(call.store, call.kind, call.namespace, call.name))
     else:
-        stored = call.store.put(call.kind.plural, call.namespace, call.name, made)
+        stored = call.keep(call.name, made)
+    if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
+        definitions.resettle(call.store, made["spec"]["group"], call.now)
     return Response(200, stored)
 
 
@@ -141,6 +153,8 @@ def _whole(call: Call, old: Raw, given: Json, meta: Json) -> Json:
     if made != old:
         admission.on_update(call, made, old)
         _refuse(call, call.kind.validate(made, old, call.gates))
+    if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
+        made["status"] = definitions.settled(call.store, made, call.now)
     return made
 
 
@@ -150,7 +164,10 @@ def _status(call: Call, old: Raw, given: Json, meta: Json) -> Json:
         _keep_all(old, meta)
     else:
         _keep_owners(old, meta)
-    made = {**old, "metadata": meta, "status": dict.fromkeys(call.kind.counts, 0) | given.get("status", {})}
+    if isinstance(call.kind, CustomKind):
+        made = call.kind.with_status(old, given, meta)
+    else:
+        made = {**old, "metadata": meta, "status": dict.fromkeys(call.kind.counts, 0) | given.get("status", {})}
     _refuse(call, call.kind.validate_status(made, old, call.gates))
     return made
 

@@ -15,6 +15,8 @@ class Type:
 
     REQUIRED = "Required"
     INVALID = "Invalid"
+    TYPE_INVALID = "TypeInvalid"
+    """The value has another type than a user's own schema says."""
     FORBIDDEN = "Forbidden"
     DUPLICATE = "Duplicate"
     TOO_MANY = "TooMany"
@@ -28,6 +30,7 @@ class Type:
 _PHRASE = {
     Type.REQUIRED: "Required value",
     Type.INVALID: "Invalid value",
+    Type.TYPE_INVALID: "Invalid value",
     Type.FORBIDDEN: "Forbidden",
     Type.DUPLICATE: "Duplicate value",
     Type.TOO_MANY: "Too many",
@@ -36,7 +39,7 @@ _PHRASE = {
     Type.NOT_FOUND: "Not found",
     Type.INTERNAL: "Internal error",
 }
-_SHOWS_VALUE = {Type.INVALID, Type.DUPLICATE, Type.NOT_SUPPORTED, Type.NOT_FOUND, Type.TOO_MANY}
+_SHOWS_VALUE = {Type.INVALID, Type.TYPE_INVALID, Type.DUPLICATE, Type.NOT_SUPPORTED, Type.NOT_FOUND, Type.TOO_MANY}
 _LONGEST_VALUE = 200
 
 
