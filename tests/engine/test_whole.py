@@ -123,6 +123,20 @@ def test_a_hierarchy_whose_members_close_nodes_to_each_other_is_proven_impossibl
     assert diagnosis.verdict is Verdict.UNSCHEDULABLE and diagnosis.proven
 
 
+def test_a_gang_whose_members_must_come_in_a_certain_order_is_placed_in_the_first_attempt():
+    instance = mixed(10035)  # the spread ones fit only once others have come to the emptiest rack
+    plan = decide(instance.snapshot, [instance.entry], default_profile(), now=0).plans[0]
+    assert plan.binds and not list(unsound(instance, plan.binds))
+
+
+@pytest.mark.parametrize("number", [4018, 4335, 7552])
+def test_a_group_whose_members_close_nodes_to_each_other_is_proven_impossible_in_the_first_attempt(number):
+    instance = mixed(number)
+    diagnosis = decide(instance.snapshot, [instance.entry], default_profile(), now=0).diagnoses[0]
+    assert solve(instance.world, instance.entry).possible is False
+    assert diagnosis.verdict is Verdict.UNSCHEDULABLE and diagnosis.proven
+
+
 def test_a_hierarchy_whose_members_find_room_in_few_orders_only_is_placed_in_the_first_attempt():
     instance = mixed(2027)
     plan = decide(instance.snapshot, [instance.entry], default_profile(), now=0).plans[0]

@@ -1,9 +1,10 @@
 """Groups whose members open or close nodes to each other: an assignment, and an order in which each may be placed.
 
 First in a few orders, each pod where it scores best; then by a packing that knows nothing of neighbours, which may also
-prove that there is not enough room; then depth-first over (class, kind of node), completely within the
-budget. Two nodes are of one kind if they have the same room, admit the same classes, and the domains they are in look
-alike all the way down; states that differ only in which of alike nodes is used are looked at once.
+prove that there is not enough room; then by a program that knows what neighbours demand; then depth-first over (class,
+kind of node), completely within the budget. Two nodes are of one kind if they have the same room, admit the same
+classes, and the domains they are in look alike all the way down; states that differ only in which of alike nodes is
+used are looked at once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from muster.engine.problem import Problem, most_placeable, problem_of
 from muster.engine.search import Found, Outcome
 from muster.engine.symmetry import Symmetry
 from muster.engine.trial import Trial
+from muster.engine.whole import Part, draw
 
 PACKING_SHARE = 4
 """One in so many expansions goes to packing the members as if they did not look at each other."""
@@ -42,56 +44,102 @@ class Together(NamedTuple):
 
 def place_dependent(trial: Trial, members: Sequence[Members], needed: int, expansions: int) -> Together:
     """Places the group; without the minimum, the most that was found to fit together."""
-    start = trial.ledger.checkpoint()
-    wanted = sum(len(some) for some in members)
-    best: tuple[int, ...] = (0,) * len(members)
-    kept: list[Assignment] = []
-    for order, in_turn in _orders(trial, members):
-        counts = _greedy(trial, members, order, [0] * len(members), in_turn=in_turn)
-        if sum(counts) == wanted:
-            return Together(counts, True)
-        if sum(counts) > sum(best):
-            best, kept = counts, list(trial.ledger.since(start))
-        trial.ledger.rollback(start)
-    proven, work = True, 0
-    problem = problem_of(trial, members) if len(members) > 1 else None
-    bound = wanted if problem is None else most_placeable(problem)
-    if problem is not None and sum(best) < needed <= bound:
-        found = find(problem, needed, max(expansions // PACKING_SHARE, 1))
-        work = found.expansions
+    attempt = _Attempt(trial, members, needed, expansions)
+    if not attempt.in_orders():
+        attempt.packed()
+        attempt.drawn()
+        attempt.searched()
+    trial.ledger.replay(attempt.kept)
+    return Together(attempt.best, attempt.proven, attempt.work)
+
+
+class _Attempt:
+    """The best placement so far; between two steps, nothing of it is on the ledger."""
+
+    def __init__(self, trial: Trial, members: Sequence[Members], needed: int, expansions: int) -> None:
+        self._trial, self._members, self._needed, self._expansions = trial, members, needed, expansions
+        self._start = trial.ledger.checkpoint()
+        self._wanted = self._bound = sum(len(some) for some in members)
+        self.best: tuple[int, ...] = (0,) * len(members)
+        self.kept: list[Assignment] = []
+        self.proven, self.work = True, 0
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether the minimum is neither reached nor known to be out of reach."""
+        return sum(self.best) < self._needed <= self._bound
+
+    def _offer(self, counts: tuple[int, ...]) -> None:
+        """Keeps what is on the ledger if that is more, and takes it off."""
+        ledger = self._trial.ledger
+        if sum(counts) > sum(self.best):
+            self.best, self.kept = counts, list(ledger.since(self._start))
+        ledger.rollback(self._start)
+
+    def in_orders(self) -> bool:
+        """One after the other; whether that takes everybody."""
+        for order, in_turn in _orders(self._trial, self._members):
+            nobody = [0] * len(self._members)
+            self._offer(_greedy(self._trial, self._members, order, nobody, in_turn=in_turn))
+            if sum(self.best) == self._wanted:
+                return True
+        return False
+
+    def packed(self) -> None:
+        """By packings that know nothing of neighbours."""
+        if len(self._members) < 2:
+            return
+        trial, members, needed = self._trial, self._members, self._needed
+        problem = problem_of(trial, members)
+        self._bound = most_placeable(problem)
+        if not self._is_open:
+            return
+        share = max(self._expansions // PACKING_SHARE, 1)
+        found = find(problem, needed, share)
+        self.work += found.expansions
         if found.outcome is Outcome.IMPOSSIBLE:
-            bound = needed - 1
-        counts = _in_turn(trial, members, problem, found)
-        if sum(counts) < needed <= bound and len(problem.nodes) <= SMALL:
-            limited = find(_limited(trial, members, problem), needed, max(expansions // PACKING_SHARE, 1))
-            work += limited.expansions
+            self._bound = needed - 1
+        self._offer(_in_turn(trial, members, problem, found))
+        if self._is_open and len(problem.nodes) <= SMALL:
+            limited = find(_limited(trial, members, problem), needed, share)
+            self.work += limited.expansions
             for packing, last_first in ((limited, False), (limited, True), (found, True)):
-                trial.ledger.rollback(start)
-                counts = _in_turn(trial, members, problem, packing, last_first=last_first)
-                if sum(counts) >= needed:
-                    break
-        if sum(counts) > sum(best) and sum(counts) >= needed:
-            best, kept = counts, list(trial.ledger.since(start))
-        trial.ledger.rollback(start)
-    while sum(best) < bound:
-        reached = sum(best) >= needed
-        if not reached and needed > bound:
-            break
-        target = sum(best) + 1 if reached else needed
-        limit = (expansions // IMPROVING_SHARE if reached else expansions) - work
-        if limit <= 0:
-            break
-        descent = _Descent(trial, members, target, limit)
-        outcome = descent.run()
-        work += descent.spent
-        if outcome is not Outcome.FOUND:
-            proven = reached or outcome is Outcome.IMPOSSIBLE
-            break
-        best = _greedy(trial, members, range(len(members)), descent.counts, in_turn=False)
-        kept = list(trial.ledger.since(start))
-        trial.ledger.rollback(start)
-    trial.ledger.replay(kept)
-    return Together(best, proven, work)
+                if self._is_open:
+                    self._offer(_in_turn(trial, members, problem, packing, last_first=last_first))
+
+    def drawn(self) -> None:
+        """By a program that knows what neighbours demand, but no order."""
+        if not self._is_open:
+            return
+        trial, members = self._trial, self._members
+        group = Part(self._needed, members=tuple((some.cls, len(some)) for some in members))
+        drawn = draw(trial, group, max(self._expansions // PACKING_SHARE, 1))
+        self.work += drawn.spent
+        if drawn.outcome is Outcome.IMPOSSIBLE:
+            self._bound = self._needed - 1
+        elif drawn.outcome is Outcome.FOUND:
+            done = [sum(cell.many for cell in drawn.cells if cell.i == i) for i in range(len(members))]
+            self._offer(_greedy(trial, members, range(len(members)), done, in_turn=False))
+
+    def searched(self) -> None:
+        """By looking at everything, for the minimum and then, for a while, for more."""
+        trial, members, needed = self._trial, self._members, self._needed
+        while sum(self.best) < self._bound:
+            reached = sum(self.best) >= needed
+            if not reached and needed > self._bound:
+                return
+            target = sum(self.best) + 1 if reached else needed
+            limit = (self._expansions // IMPROVING_SHARE if reached else self._expansions) - self.work
+            if limit <= 0:
+                self.proven = reached
+                return
+            descent = _Descent(trial, members, target, limit)
+            outcome = descent.run()
+            self.work += descent.spent
+            if outcome is not Outcome.FOUND:
+                self.proven = reached or outcome is Outcome.IMPOSSIBLE
+                return
+            self._offer(_greedy(trial, members, range(len(members)), descent.counts, in_turn=False))
 
 
 def _in_turn(

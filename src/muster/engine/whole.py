@@ -22,6 +22,10 @@ LARGEST = 2_000
 """Programs with more columns for members are left to the search."""
 TRIES = 6
 """So many solutions are looked at."""
+FEW = 64
+"""With more cells only the quick way to an order is tried."""
+STATES = 400
+"""So many states on the way to one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,22 +187,25 @@ class _Plan:
 def in_some_order(trial: Trial, cells: Sequence[Cell]) -> bool:
     """Places all of this if there is an order in which each may go where it is to go; else nothing.
 
-    Those whom others can close out, or who want others, go first, class by class, one on each node at a time; the
-    others when none of these can. Each class is tried as the one that begins.
+    Those whom others can close out, or who want others, go as soon as they can; of the others, one of those that let
+    most of these go, in the domains with the fewest pods. `STATES` are looked at.
     """
-    start, ties = trial.ledger.checkpoint(), trial.ties
-    eager = {cls: ties is not None and bool(ties.open_up([cls])) for cls in dict.fromkeys(cell.cls for cell in cells)}
-    for first in (None, *(cls for cls in eager if eager[cls]), *(cls for cls in eager if not eager[cls])):
-        if _in_turn(trial, sorted(cells, key=lambda cell: (cell.cls != first, not eager[cell.cls], cell.cls)), eager):
-            return True
-        trial.ledger.rollback(start)
+    start = trial.ledger.checkpoint()
+    if _in_turn(trial, cells):
+        return True
+    trial.ledger.rollback(start)
+    if len(cells) <= FEW and _Order(trial, cells).run():
+        return True
+    trial.ledger.rollback(start)
     return False
 
 
-def _in_turn(trial: Trial, cells: Sequence[Cell], eager: dict[int, bool]) -> bool:
+def _in_turn(trial: Trial, cells: Sequence[Cell]) -> bool:
+    """The quick way: one of each cell at a time, whoever can; the calm ones when nobody else can."""
     left = [cell.many for cell in cells]
-    keen = [at for at, cell in enumerate(cells) if eager[cell.cls]]
-    calm = [at for at, cell in enumerate(cells) if not eager[cell.cls]]
+    ties = trial.ties
+    keen = [at for at, cell in enumerate(cells) if ties is not None and ties.open_up([cell.cls])]
+    calm = sorted(set(range(len(cells))).difference(keen))
 
     def placed(at: int) -> bool:
         cls, node = cells[at].cls, cells[at].node
@@ -208,9 +215,74 @@ def _in_turn(trial: Trial, cells: Sequence[Cell], eager: dict[int, bool]) -> boo
         left[at] -= 1
         return True
 
-    if cells and not eager[cells[0].cls]:
-        placed(0)
     while any(left):
-        if not sum([placed(at) for at in keen]) and not any(placed(at) for at in calm):
+        if any(left[at] for at in keen):
+            if not sum([placed(at) for at in keen]) and not any(placed(at) for at in calm):
+                return False
+        elif not sum([placed(at) for at in calm]):
             return False
     return True
+
+
+class _Order:
+    """Depth-first over what is left of each cell; every state is looked at once."""
+
+    def __init__(self, trial: Trial, cells: Sequence[Cell]) -> None:
+        self._trial, self._cells = trial, cells
+        self._left = [cell.many for cell in cells]
+        ties = trial.ties
+        self._eager = [ties is not None and bool(ties.open_up([cell.cls])) for cell in cells]
+
+    def run(self) -> bool:
+        ledger, left = self._trial.ledger, self._left
+        seen: set[tuple[int, ...]] = set()
+        stack = [iter(self._steps())]
+        taken: list[tuple[int, int]] = []
+        while any(left):
+            at = next(stack[-1], None)
+            if at is None:
+                stack.pop()
+                if not taken:
+                    return False
+                at, before = taken.pop()
+                ledger.rollback(before)
+                left[at] += 1
+                continue
+            left[at] -= 1
+            if tuple(left) in seen or len(seen) >= STATES:
+                left[at] += 1
+                continue
+            seen.add(tuple(left))
+            taken.append((at, ledger.checkpoint()))
+            ledger.place(self._cells[at].cls, self._cells[at].node)
+            stack.append(iter(self._steps()))
+        return True
+
+    def _able(self, eager: bool) -> list[int]:
+        fits = self._trial.fits
+        return [
+            at
+            for at, cell in enumerate(self._cells)
+            if self._left[at] and self._eager[at] is eager and fits(cell.cls, cell.node)
+        ]
+
+    def _steps(self) -> list[int]:
+        """Cells of which one can be placed now, the most promising first."""
+        return [*sorted(self._able(True), key=self._crowd), *self._calm()]
+
+    def _calm(self) -> list[int]:
+        ledger, found = self._trial.ledger, []
+        for at in self._able(False):
+            before = ledger.checkpoint()
+            ledger.place(self._cells[at].cls, self._cells[at].node)
+            found.append((-len(self._able(True)), self._crowd(at), at))
+            ledger.rollback(before)
+        return [at for *_, at in sorted(found)]
+
+    def _crowd(self, at: int) -> int:
+        """How many pods are counted in the domains of a cell's node."""
+        ties = self._trial.ties
+        if ties is None:
+            return 0
+        node = self._cells[at].node
+        return sum(int(counts[self._trial.cut(one.codes)[node]]) for one, counts in ties.state() if one.adds.any())

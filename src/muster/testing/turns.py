@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.testing.crowd import Crowd, Placement, passes
+from muster.testing.crowd import Crowd, Near, Placement, passes
 
 STATES = 20_000
 
@@ -63,10 +63,16 @@ def _is_harmless(crowd: Crowd, there: Placement, waiting: set[tuple[int, int]], 
             if r in even.mates and n in even.counting and even.domain[n] == even.domain.get(m):
                 return False
         near = crowd.near.get(q)
-        first = near is not None and near.own and r in near.mates and not any(near.running)
-        if near is not None and first and not any(c and other in near.mates for (other, _), c in there.items()):
+        if near is not None and near.own and r in near.mates and not _has_begun(near, there):
             return False
     return True
+
+
+def _has_begun(near: Near, there: Placement) -> bool:
+    """Whether somebody is meant already; those on nodes without any of the labels do not count."""
+    meant = {n for n, count in enumerate(near.running) if count}
+    meant |= {n for (r, n), count in there.items() if count and r in near.mates}
+    return any(n in domains for n in meant for domains in near.domains)
 
 
 def _crowd_at(crowd: Crowd, there: Placement, n: int) -> int:
