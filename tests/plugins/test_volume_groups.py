@@ -215,3 +215,16 @@ def test_a_thousand_members_with_a_claim_each_are_one_class():
     (plan,) = decide(snapshot, [builders.entry(*members, group=builders.group("g", 1000))], PROFILE, now=0).plans
     assert len(plan.binds) == 1000
     assert {sum(bind.node == name for bind in plan.binds) for name in names} == {20}
+
+
+def test_stores_that_are_too_small_together_are_a_proof():
+    names = [f"{zone}{i:02}" for zone in "ab" for i in range(16)]
+    nodes = [builders.node(name, cpu=8000, labels={"zone": name[0]}) for name in names]
+    records = [ClassRecord("late", "tracked", late=True), DriverRecord("tracked", tracks_capacity=True)]
+    records += [CapacityRecord(key(f"s{z}"), "late", in_zone(z)[0].requirements, 53) for z in "ab"]
+    records += [claim(f"c{i:02}", size=3 + i % 3) for i in range(28)]
+    snapshot = stored(builders.snapshot(nodes), *records)
+    members = [storing(f"p{i:02}", f"c{i:02}", cpu=1000 + i % 2, group="g") for i in range(28)]
+    decided = decide(snapshot, [builders.entry(*members, group=builders.group("g", 28))], PROFILE, now=0)
+    assert not decided.plans[0].binds
+    assert decided.diagnoses[0].proven

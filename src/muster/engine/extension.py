@@ -211,12 +211,22 @@ class Spelled(Protocol):
     def terms(self) -> Terms: ...
 
 
+class Ceiling(NamedTuple):
+    """Whatever the rules say, pods that are placed take no more than `most` in all, wherever they are."""
+
+    amounts: np.ndarray
+    """[C], whole numbers of any size: what a pod of each class takes."""
+    most: int
+
+
 class Relations(NamedTuple):
     """What a dependent plugin has to say in one decision."""
 
     counters: tuple[Counter, ...] = ()
     rules: Mapping[int, Rule] = {}
     """By class; classes without one depend on nobody."""
+    ceilings: tuple[Ceiling, ...] = ()
+    """What follows for the number of pods: it may prove at once that there is no placement."""
 
 
 @runtime_checkable

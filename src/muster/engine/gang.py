@@ -54,9 +54,10 @@ def place_group(
     others, where that leaves nobody out (M16).
     """
     if any(trial.depends(some.cls) for some in members):
-        together = place_dependent(trial, members, needed, expansions)
+        hopeless = trial.ties is not None and trial.ties.most((some.cls, len(some)) for some in members) < needed
+        together = place_dependent(trial, members, needed, 1 if hopeless else expansions)
         enough = sum(together.counts) >= needed
-        return Placed(together.counts, enough, enough or together.proven, together.work)
+        return Placed(together.counts, enough, enough or hopeless or together.proven, together.work)
     start = trial.ledger.checkpoint()
     wanted = sum(len(some) for some in members)
     nominated = to_nominated(trial, members)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from muster.engine.extension import Counter, Rule, Spelled, Terms
+from muster.engine.extension import Ceiling, Counter, Rule, Spelled, Terms
 from muster.engine.ledger import Ledger
 from muster.engine.profile import Profile
 from muster.model.diagnosis import Reason
@@ -31,9 +31,11 @@ class Ties:
         self._rules: dict[int, list[_Bound]] = {}
         self.counters: list[tuple[Counter, ...]] = []
         """By plugin."""
+        self.ceilings: tuple[Ceiling, ...] = ()
         for number, (plugin, weight) in enumerate(profile.dependents):
             relations = plugin.relate(snapshot, classes)
             self.counters.append(relations.counters)
+            self.ceilings += relations.ceilings
             for cls, rule in relations.rules.items():
                 self._rules.setdefault(cls, []).append(_Bound(rule, number, weight))
         self._moved: dict[int, list[tuple[int, int, Counter, int]]] = {}
@@ -59,11 +61,24 @@ class Ties:
         self._follow()
         part = object.__new__(Ties)
         part._nodes, part._rules, part.counters, part._moved = nodes, self._rules, self.counters, self._moved
+        part.ceilings = self.ceilings
         part._counts = [[counts.copy() for counts in some] for some in self._counts]
         part._attach(ledger)
         return part
 
     # -- what depends
+
+    def most(self, counts: Iterable[tuple[int, int]]) -> int:
+        """So many of these (class, number) can be placed at most, as far as ceilings tell."""
+        wanted = tuple(counts)
+        found = sum(number for _, number in wanted)
+        for ceiling in self.ceilings:
+            left, there = ceiling.most, 0
+            for taken, number in sorted((int(ceiling.amounts[cls]), number) for cls, number in wanted):
+                fits = number if not taken else min(number, max(left, 0) // taken)
+                left, there = left - fits * taken, there + fits
+            found = min(found, there)
+        return found
 
     def concern(self, cls: int) -> bool:
         """Whether any rule speaks of the class."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from muster.engine.extension import Counter, Relations, Relaxation, Rows, View
+from muster.engine.extension import Ceiling, Counter, Relations, Relaxation, Rows, View
 from muster.model.diagnosis import Reason
 from muster.model.records import PodClass
 from muster.model.snapshot import NodeColumns, Snapshot
@@ -75,15 +75,17 @@ class VolumeBinding:
 
     def relate(self, snapshot: Snapshot, classes: Sequence[PodClass]) -> Relations:
         counters: list[Counter] = []
+        ceilings: list[Ceiling] = []
         rules: dict[int, list[_Served]] = {}
         for market in _markets(snapshot, classes):
             if market.rows() is None:
                 board = _Board(market, classes, len(counters))
                 counters += board.counters
+                ceilings += _ceilings(market.supply, classes)
                 for c, pod_class in enumerate(classes):
                     if (rule := board.rule(pod_class)) is not None:
                         rules.setdefault(c, []).append(rule)
-        return Relations(tuple(counters), {c: _AllServed(tuple(some)) for c, some in rules.items()})
+        return Relations(tuple(counters), {c: _AllServed(tuple(some)) for c, some in rules.items()}, tuple(ceilings))
 
 
 def _late(pod_class: PodClass) -> tuple[tuple[ClaimKind, int], ...]:
@@ -92,6 +94,27 @@ def _late(pod_class: PodClass) -> tuple[tuple[ClaimKind, int], ...]:
 
 def _joint(one: Storage | None) -> tuple[tuple[object, ClaimKind], ...]:
     return one.joint if one is not None else ()
+
+
+def _ceilings(supply: Supply, classes: Sequence[PodClass]) -> Iterator[Ceiling]:
+    """How many claims of a size or more there can be, and how many bytes, if no node counted: what is free, and what
+    stores have room for."""
+    stores = {int(s) for s in np.unique(supply.store) if s >= 0}
+    if supply.made.any():
+        return
+    least = min(kind.size for kind in supply.kinds)
+    given = [
+        (max(kind.size for kind, suits in zip(supply.kinds, lot.kinds, strict=True) if suits), lot)
+        for lot in supply.lots
+    ]
+    for size in {kind.size for kind in supply.kinds}:
+        amounts = np.array([sum(n for kind, n in _late(one) if kind.size >= size) for one in classes], dtype=np.int64)
+        most = sum(len(lot.volumes) for largest, lot in given if largest >= size)
+        yield Ceiling(amounts, most + sum(int(supply.room[s]) // max(size, 1) for s in stores))
+    if least:
+        amounts = np.array([sum(kind.size * n for kind, n in _late(one)) for one in classes], dtype=object)
+        most = sum(largest * len(lot.volumes) for largest, lot in given)
+        yield Ceiling(amounts, most + sum(int(supply.room[s]) for s in stores))
 
 
 @dataclass(frozen=True, slots=True)
