@@ -67,7 +67,7 @@ def unsound(instance: Mixed, binds: Sequence[Bind]) -> Iterator[str]:
     for bind in binds:
         spot = role_of[bind.pod], index[bind.node]
         wanted[spot] = wanted.get(spot, 0) + 1
-    if not in_some_order(crowd, wanted, 10 * STATES):
+    if in_some_order(crowd, wanted, 10 * STATES) is False:
         yield f"in no order can it be done: {[(bind.pod.name, bind.node) for bind in binds]}"
 
 
