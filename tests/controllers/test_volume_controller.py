@@ -209,6 +209,17 @@ def test_a_chosen_node_gets_only_a_volume_that_it_reaches() -> None:
     assert str(bound_to(world)).startswith("pvc-")
 
 
+@pytest.mark.parametrize("provisioner", ["csi.example.com", "kubernetes.io/no-provisioner"])
+def test_a_choice_of_a_node_that_is_gone_is_taken_back_whatever_the_class(provisioner: str) -> None:
+    world = cluster()
+    notes = {SELECTED: "n1"}
+    wanted = claim(storageClassName="fast")
+    world.create(node(metadata={"name": "n2"}), storage_class(late=True, provisioner=provisioner))
+    world.create({**wanted, "metadata": {**wanted["metadata"], "annotations": notes}})
+    assert SELECTED not in ((world.get("persistentvolumeclaims", "c") or {})["metadata"].get("annotations") or {})
+    assert bound_to(world) is None
+
+
 def test_without_room_the_claim_goes_back_to_the_scheduler_until_there_is_some() -> None:
     world = cluster()
     driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "csi.example.com"}}

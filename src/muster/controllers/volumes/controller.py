@@ -11,31 +11,25 @@ from muster.api.instant import Instant
 from muster.api.machine import DELETED, Effect, Event, Listed, Observed, Refused, WakeAt, Woken, Write, Written
 from muster.api.object import Object
 from muster.api.storage import (
-    BETA_STORAGE_PROVISIONER,
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
-    NO_PROVISIONER,
     PROVISIONED_BY,
     SELECTED_NODE,
-    STORAGE_PROVISIONER,
     WAIT_FOR_FIRST_CONSUMER,
-    CsiDriver,
     StorageClass,
 )
 from muster.controllers.pod_status import deleted
 from muster.controllers.volumes import provisioning
 from muster.controllers.volumes.known import (
-    CAPACITIES,
     CLAIMS,
     CLASSES,
-    CSI_NODES,
-    DRIVERS,
     NODES,
     RESOURCES,
     VOLUMES,
     Known,
     is_bound,
 )
+from muster.controllers.volumes.making import Maker
 from muster.controllers.volumes.matching import (
     Key,
     belongs,
@@ -47,10 +41,10 @@ from muster.controllers.volumes.matching import (
     owner_of,
     volume_of,
 )
-from muster.controllers.writing import AGAIN, Pending, event
+from muster.controllers.volumes.outbox import CLAIM, VOLUME, Outbox, annotation, tag_of
+from muster.controllers.writing import AGAIN
 
-CLAIM, VOLUME, GONE = "claim", "volume", "gone"
-COMPONENT = "persistentvolume-controller"
+GONE = "gone"
 
 
 class Volumes:
@@ -64,8 +58,9 @@ class Volumes:
 
     def __init__(self) -> None:
         self._known = Known()
-        self._pending = Pending()
-        self._said: dict[str, tuple[str, str]] = {}
+        self._out = Outbox()
+        self._pending = self._out.pending
+        self._maker = Maker(self._known, self._out)
         self._ended: set[str] = set()
         self._contested: set[str] = set()
         self._reserving: dict[Key, str] = {}
@@ -120,7 +115,7 @@ class Volumes:
         else:
             self._known.put(resource, obj)
             if resource in (CLAIMS, VOLUMES):
-                self._pending.observed(_tag(resource, obj), obj.revision)
+                self._pending.observed(tag_of(resource, obj), obj.revision)
         if not self._known.complete:
             return []
         if resource == CLAIMS:
@@ -134,13 +129,13 @@ class Volumes:
     def _forget(self, resource: str, obj: Object) -> None:
         if resource == CLAIMS:
             self._ended.add(obj.uid)
-            self._said.pop(obj.uid, None)
-            self._pending.forget(_tag(resource, obj))
+            self._out.forget(obj.uid)
+            self._pending.forget(tag_of(resource, obj))
         elif resource == VOLUMES:
             reference = volume_of(obj).spec.claim_ref
             self._ended.discard(reference.uid if reference is not None else "")
             self._contested.discard(obj.name)
-            self._pending.forget(_tag(resource, obj))
+            self._pending.forget(tag_of(resource, obj))
 
     def _claim_changed(self, key: Key, obj: Object, now: Instant) -> list[Effect]:
         effects = self._look_at_claim(key, now)
@@ -184,7 +179,7 @@ class Volumes:
         effects: list[Effect] = []
         for key in self._known.unbound():
             claim = self._known.claim(key)
-            if claim is not None and (resource != NODES or _annotation(claim, SELECTED_NODE) == obj.name):
+            if claim is not None and (resource != NODES or annotation(claim, SELECTED_NODE) == obj.name):
                 effects += self._look_at_claim(key, now)
         return effects
 
@@ -239,9 +234,9 @@ class Volumes:
         if claim_of(claim).spec.storage_class_name is None and not class_of(claim):
             default = self._known.default_class()
             if default is not None:
-                return self._patch_claim(claim, {"spec": {"storageClassName": default}})
+                return self._out.patch_claim(claim, {"spec": {"storageClassName": default}})
         storage_class = self._known.get(CLASSES, class_of(claim))
-        chosen = _annotation(claim, SELECTED_NODE)
+        chosen = annotation(claim, SELECTED_NODE)
         late = storage_class is not None and _is_late(storage_class) and not chosen
         node = self._known.get(NODES, chosen) if chosen else None
         any_free = not late and (node is not None or not chosen)
@@ -254,14 +249,14 @@ class Volumes:
             return []
         if late:
             why = "waiting for first consumer to be created before binding"
-            return self._say(claim, "WaitForFirstConsumer", why, now)
+            return self._out.say(claim, "WaitForFirstConsumer", why, now)
         if not class_of(claim):
             why = "no persistent volumes available for this claim and no storage class is set"
-            return self._say(claim, "FailedBinding", why, now)
+            return self._out.say(claim, "FailedBinding", why, now)
         if storage_class is None:
             why = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
-            return self._say(claim, "ProvisioningFailed", why, now, warning=True)
-        return self._provision(claim, storage_class, node, now)
+            return self._out.say(claim, "ProvisioningFailed", why, now, warning=True)
+        return self._maker.make(claim, storage_class, node, now)
 
     def _lead_to(self, name: str, claim: Object, now: Instant) -> list[Effect]:
         """A claim that names its volume: bound to it, unless it is another's or does not fit."""
@@ -278,11 +273,11 @@ class Volumes:
                 why = "Two claims are bound to the same volume, this one is bound incorrectly"
                 return self._lost(claim, why, now, reason="ClaimMisbound")
             why = f'volume "{name}" already bound to a different claim.'
-            return self._say(claim, "FailedBinding", why, now, warning=True)
+            return self._out.say(claim, "FailedBinding", why, now, warning=True)
         problem = misfit(volume, claim)
         if problem is not None:
             why = f'Cannot bind to requested volume "{name}": {problem}'
-            return self._say(claim, "VolumeMismatch", why, now, warning=True)
+            return self._out.say(claim, "VolumeMismatch", why, now, warning=True)
         return self._bind(volume, claim, now)
 
     def _bind(self, volume: Object, claim: Object, now: Instant) -> list[Effect]:
@@ -296,10 +291,12 @@ class Volumes:
                 body["metadata"] = {"annotations": {BOUND_BY_CONTROLLER: "yes"}}
             key = (claim.namespace, claim.name)
             self._reserving[key], self._reserver[volume.name] = volume.name, key
-            return self._patch_volume(volume, body)
+            return self._out.patch_volume(volume, body)
         if spec.volume_name != volume.name or not is_bound(claim):
             notes = {BIND_COMPLETED: "yes"} | ({} if spec.volume_name else {BOUND_BY_CONTROLLER: "yes"})
-            return self._patch_claim(claim, {"metadata": {"annotations": notes}, "spec": {"volumeName": volume.name}})
+            return self._out.patch_claim(
+                claim, {"metadata": {"annotations": notes}, "spec": {"volumeName": volume.name}}
+            )
         has = {
             "phase": "Bound",
             "accessModes": list(volume_of(volume).spec.access_modes),
@@ -308,50 +305,15 @@ class Volumes:
         status = claim.raw.get("status") or {}
         if all(status.get(field) == value for field, value in has.items()):
             return []
-        return self._claim_status(claim, has)
+        return self._out.claim_status(claim, has)
 
     def _lost(self, claim: Object, why: str, now: Instant, *, reason: str = "ClaimLost") -> list[Effect]:
         if claim_of(claim).status.phase == "Lost":
             return []
-        return [*self._claim_status(claim, {"phase": "Lost"}), *self._say(claim, reason, why, now, warning=True)]
-
-    # -- making volumes
-
-    def _provision(self, claim: Object, storage_class: Object, node: Object | None, now: Instant) -> list[Effect]:
-        provisioner = storage_class.view(StorageClass).provisioner
-        if provisioner == NO_PROVISIONER:
-            why = f"no volume plugin matched name: {NO_PROVISIONER}"
-            return self._say(claim, "ProvisioningFailed", why, now, warning=True)
-        if _annotation(claim, STORAGE_PROVISIONER) != provisioner:
-            notes = {STORAGE_PROVISIONER: provisioner, BETA_STORAGE_PROVISIONER: provisioner}
-            return self._patch_claim(claim, {"metadata": {"annotations": notes}})
-        chosen = _annotation(claim, SELECTED_NODE)
-        try:
-            if claim_of(claim).spec.selector is not None:
-                raise provisioning.Refusal("claim Selector is not supported")
-            if chosen and node is None:
-                raise provisioning.Refusal(f"selected node {chosen} does not exist")
-            if self._reports_capacity(provisioner):
-                provisioning.check_room(claim, storage_class, node, self._known.of(CAPACITIES))
-            csi_node = self._known.get(CSI_NODES, chosen) if chosen else None
-            made = provisioning.volume(claim, storage_class, provisioning.place(claim, storage_class, node, csi_node))
-        except provisioning.Refusal as refusal:
-            return self._refuse(claim, str(refusal), now)
-        name = made["metadata"]["name"]
-        self._pending.begin((VOLUME, name))
-        why = f"Successfully provisioned volume {name}"
-        return [Write(writes.create(made), (VOLUME, name)), *self._say(claim, "ProvisioningSucceeded", why, now)]
-
-    def _reports_capacity(self, provisioner: str) -> bool:
-        driver = self._known.get(DRIVERS, provisioner)
-        return driver is not None and bool(driver.view(CsiDriver).spec.storage_capacity)
-
-    def _refuse(self, claim: Object, why: str, now: Instant) -> list[Effect]:
-        """Says so; a claim whose node was chosen goes back to the scheduler."""
-        effects = self._say(claim, "ProvisioningFailed", why, now, warning=True)
-        if _annotation(claim, SELECTED_NODE):
-            effects += self._patch_claim(claim, {"metadata": {"annotations": {SELECTED_NODE: None}}})
-        return effects
+        return [
+            *self._out.claim_status(claim, {"phase": "Lost"}),
+            *self._out.say(claim, reason, why, now, warning=True),
+        ]
 
     # -- volumes
 
@@ -373,10 +335,10 @@ class Volumes:
             return self._phase(volume, "Bound")
         if not bound_to:
             return self._look_at_claim((claim.namespace, claim.name), now)
-        if _annotation(volume, BOUND_BY_CONTROLLER):
+        if annotation(volume, BOUND_BY_CONTROLLER):
             body = {"spec": {"claimRef": None}, "metadata": {"annotations": {BOUND_BY_CONTROLLER: None}}}
-            return self._patch_volume(volume, body)
-        return self._release(volume) if _annotation(volume, PROVISIONED_BY) else []
+            return self._out.patch_volume(volume, body)
+        return self._release(volume) if annotation(volume, PROVISIONED_BY) else []
 
     def _ask(self, volume: str, uid: str, claim: Key) -> list[Effect]:
         """The watch of claims may be late: whether the claim has really gone, the server must say."""
@@ -400,9 +362,9 @@ class Volumes:
         if volume_of(volume).status.phase != "Released":
             return self._phase(volume, "Released")
         policy = volume_of(volume).spec.persistent_volume_reclaim_policy
-        if policy != "Delete" or not _annotation(volume, PROVISIONED_BY) or deleted(volume):
+        if policy != "Delete" or not annotation(volume, PROVISIONED_BY) or deleted(volume):
             return []
-        tag = _tag(VOLUMES, volume)
+        tag = tag_of(VOLUMES, volume)
         self._pending.begin(tag, volume.revision)
         return [Write(writes.delete(VOLUMES, "", volume.name, uid=volume.uid), tag)]
 
@@ -410,40 +372,7 @@ class Volumes:
         if volume_of(volume).status.phase == phase:
             return []
         body = {"metadata": {"uid": volume.uid}, "status": {"phase": phase}}
-        return self._send(VOLUMES, volume, body, "status")
-
-    # -- writing
-
-    def _patch_volume(self, volume: Object, body: dict[str, Any]) -> list[Effect]:
-        """Refused if anyone has changed the volume: two must not reserve it for two claims."""
-        meta = {**body.get("metadata", {}), "uid": volume.uid, "resourceVersion": volume.revision}
-        return self._send(VOLUMES, volume, {**body, "metadata": meta})
-
-    def _patch_claim(self, claim: Object, body: dict[str, Any]) -> list[Effect]:
-        return self._send(CLAIMS, claim, {**body, "metadata": {**body.get("metadata", {}), "uid": claim.uid}})
-
-    def _claim_status(self, claim: Object, status: dict[str, Any]) -> list[Effect]:
-        return self._send(CLAIMS, claim, {"metadata": {"uid": claim.uid}, "status": status}, "status")
-
-    def _send(self, resource: str, obj: Object, body: Any, subresource: str | None = None) -> list[Effect]:
-        tag = _tag(resource, obj)
-        self._pending.begin(tag, obj.revision)
-        return [Write(writes.patch(resource, obj.namespace, obj.name, body, subresource=subresource), tag)]
-
-    def _say(self, claim: Object, reason: str, why: str, now: Instant, *, warning: bool = False) -> list[Effect]:
-        """An event, unless it was the last one about this claim."""
-        if self._said.get(claim.uid) == (reason, why):
-            return []
-        self._said[claim.uid] = (reason, why)
-        return [event(claim.raw, reason, why, component=COMPONENT, now=now, warning=warning)]
-
-
-def _tag(resource: str, obj: Object) -> tuple[str, Any]:
-    return (CLAIM, (obj.namespace, obj.name)) if resource == CLAIMS else (VOLUME, obj.name)
-
-
-def _annotation(obj: Object, name: str) -> str:
-    return (obj.meta.get("annotations") or {}).get(name) or ""
+        return self._out.send(VOLUMES, volume, body, "status")
 
 
 def _is_late(storage_class: Object) -> bool:
