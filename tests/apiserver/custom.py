@@ -13,7 +13,7 @@ SPEC: dict[str, Any] = {
     "type": "object",
     "required": ["image"],
     "properties": {
-        "image": {"type": "string", "minLength": 1, "maxLength": 20, "pattern": "^[a-z:0-9]+$"},
+        "image": {"type": "string", "minLength": 1, "maxLength": 20, "pattern": "^[a-z:0-9]*$"},
         "workers": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 64, "default": 2},
         "mode": {"type": "string", "enum": ["sync", "async"], "default": "sync"},
         "port": {"x-kubernetes-int-or-string": True},

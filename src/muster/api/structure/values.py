@@ -176,12 +176,26 @@ def _object(schema: Schema, value: Mapping[str, Any], path: Path) -> Errors:
     for name in schema.get("required", ()):
         if name not in value:
             yield (path / name).required()
+    if schema.get(EMBEDDED):
+        yield from _embedded(value, path)
     properties, values = schema.get("properties") or {}, schema.get("additionalProperties")
     for name, inner in value.items():
         if name in properties:
             yield from _errors(properties[name], inner, path / name)
         elif isinstance(values, Mapping):
             yield from _errors(values, inner, path / name)
+
+
+def _embedded(value: Mapping[str, Any], path: Path) -> Errors:
+    """A whole object inside another says what it is."""
+    for name in ("apiVersion", "kind"):
+        found = value.get(name)
+        if found is None or found == "":
+            yield (path / name).required("must not be empty")
+        elif not isinstance(found, str):
+            yield _of_type(path / name, "string", type_of(found))
+    if not isinstance(value.get("metadata", {}), dict):
+        yield _of_type(path / "metadata", "object", type_of(value["metadata"]))
 
 
 def _junctions(schema: Schema, value: Any, path: Path) -> Errors:
