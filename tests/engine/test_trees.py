@@ -164,3 +164,20 @@ def test_a_label_that_no_node_has_is_named() -> None:
 def test_the_same_tree_is_decided_alike_again() -> None:
     root = tree(2, leaf("a", 3, 1, key="rack"), leaf("b", 3, 2, key="rack"), leaf("c", 2, 2))
     assert decided(racks(3, 3, 3), root)[0] == decided(racks(3, 3, 3), root)[0]
+
+
+def test_every_child_that_fails_says_what_it_lacks_and_the_verdict_names_them_in_short() -> None:
+    giants = tuple(leaf(name, 2, 2, cpu=7000) for name in "bcdef")
+    _, diagnosis = decided(racks(4, 6), tree(6, leaf("a", 1, 1), *giants))
+    lacks = {g.key.name: g.shortfall for g in diagnosis.groups if g.shortfall is not None}
+    assert set(lacks) == set("bcdef")
+    assert {(lack.resource, lack.asked, lack.most) for lack in lacks.values()} == {("cpu", 7000, 6000)}
+    text = verdict(diagnosis)
+    assert "PodGroup b:" in text
+    assert "; nor can c (holds 0 of 2, each asks for 7 cpu, and no node that it may use has more than 6)" in text
+    assert "e (holds 0 of 2" in text and "or 1 more" in text and "f (" not in text
+
+
+def test_a_child_that_fails_alone_is_named_once() -> None:
+    _, diagnosis = decided(racks(4), tree(2, leaf("a", 3, 3), leaf("b", 2, 2)))
+    assert "nor can" not in verdict(diagnosis)

@@ -264,6 +264,7 @@ class Report:
             own.nodes or len(self._trial),
             blocker[0] if blocker else "",
             bool(blocker and blocker[1]),
+            own.diagnosis.shortfall if own.diagnosis is not None and not own.satisfied else None,
         )
         if not own.satisfied:
             blocker = (node.record.key.name, True)

@@ -276,6 +276,55 @@ class GroupOutcome:
     blocker: str = ""
     """The nearest composite group above it that is not satisfied: nothing is bound below that one."""
     blocker_is_parent: bool = False
+    shortfall: Shortfall | None = None
+    """Of a PodGroup that fails by itself: what it lacks where it is nearest."""
+
+
+class PreemptionOutcome(Enum):
+    """What came of looking for pods of lower priority that could make room."""
+
+    NEVER = "not eligible due to preemptionPolicy=Never."
+    NO_VICTIMS = "No preemption victims found for incoming preemptor"
+    """Evicting everything of lower priority would not help."""
+    ONGOING = "ongoing preemption on nominated nodes"
+    """Pods that were evicted for it are still terminating."""
+    AWAITED = "pods of lower priority are terminating, and their room suffices"
+    FOUND = "found a placement"
+
+
+class Victim(NamedTuple):
+    """A pod that is evicted; `unit` is the group that goes as a whole with it."""
+
+    pod: Key
+    uid: str
+    node: str
+    priority: int
+    """That counts: its group's, where it is in one."""
+    unit: EntryKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """What preemption tried for an entry that did not fit."""
+
+    outcome: PreemptionOutcome
+    victims: tuple[Victim, ...] = ()
+    groups: tuple[EntryKey, ...] = ()
+    """Groups that are evicted as a whole, with those below them."""
+    awaited: frozenset[str] = frozenset()
+    """Uids of pods whose going it waits for."""
+    placed: int = 0
+    """How many of its pods have a node once they are gone."""
+    candidates: int = 0
+    """How many pods of lower priority there were to choose from."""
+    violations: int = 0
+    """Disruption budgets that are overrun, counted by pods."""
+    highest: int = 0
+    """The highest priority among the victims."""
+    started: int = 0
+    """How many of them have begun to run."""
+    best: bool = True
+    """Whether no better choice is proven to exist; False: none was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +367,8 @@ class Diagnosis:
     """What each kind of unplaced members lacks, most of them first; only where there are several kinds."""
     awaits: Awaited | None = None
     """Of a hierarchy of which something was not placed, where that can be counted."""
+    preemption: Preemption | None = None
+    """None: nothing was tried, since nothing of lower priority runs or the failure is of another kind."""
     groups: tuple[GroupOutcome, ...] = ()
     """Of a hierarchy: every group, parents before children; none where all members of all groups are placed."""
 

@@ -1,4 +1,4 @@
-"""The only module that makes English of a Diagnosis: condition and event messages, and the one-sentence verdict.
+"""Makes English of a Diagnosis, as no other module but `rejected` does: messages of conditions and events, the verdict.
 
 Messages keep the shapes that Kubernetes users and tools know (statements 31, 32, 65); the verdict is Muster's (M14).
 """
@@ -20,11 +20,13 @@ from muster.model.diagnosis import (
 )
 from muster.model.keys import Key
 from muster.model.records import EntryKind
-from muster.model.volumes import ONE_POD, Flaw
+from muster.model.rejected import node_reason as node_reason
 
 PLACEMENTS = "0/{} placements are available, first placement status: "
 """What precedes the message of a group that could not be placed, with topology-aware scheduling on (statement 65)."""
 NO_NODES = "no nodes available to schedule pods"
+OTHERS = 3
+"""So many groups of a hierarchy that fail, beside the first, are named."""
 NOTHING_PLACED = "no pods were schedulable"
 
 _PRE = "all pods in a single pod group should have the same "
@@ -58,60 +60,6 @@ def nodes_message(verdict: PodVerdict) -> str:
             alike.add(text)  # It is about the pod itself, so the number of nodes says nothing.
     reasons = ", ".join(sorted(text if text in alike else f"{count} {text}" for text, count in counts.items()))
     return f"0/{verdict.nodes} nodes are available: {reasons}."
-
-
-def node_reason(rejection: Rejection) -> str:
-    """Why nodes said no, without their number."""
-    return _NODE_REASONS[rejection.reason](rejection.detail)
-
-
-def _taint(detail: str) -> str:
-    """`key=value:effect` as `{key: value}`; only the key is sure to be there."""
-    key, _, value = detail.rpartition(":")[0].partition("=") if ":" in detail else detail.partition("=")
-    return f"node(s) had untolerated taint {{{key}: {value}}}" if detail else "node(s) had untolerated taints"
-
-
-_SINGLE = "pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
-_FLAWS: Mapping[Flaw, str] = {
-    Flaw.MISSING: 'persistentvolumeclaim "{}" not found',
-    Flaw.TERMINATING: 'persistentvolumeclaim "{}" is being deleted',
-    Flaw.LOST: 'persistentvolumeclaim "{}" lost its volume',
-    Flaw.NOT_OWNED: 'persistentvolumeclaim "{}" was not created for the pod',
-    Flaw.UNBOUND: "pod has unbound immediate PersistentVolumeClaims",
-    Flaw.CLASS_MISSING: 'storageclass "{}" not found',
-    Flaw.VOLUME_MISSING: 'persistentvolumeclaim bound to non-existent persistentvolume "{}"',
-    Flaw.IN_USE: f'persistentvolumeclaim "{{}}" is used by another pod and has {ONE_POD} access mode',
-}
-
-
-def _claim(detail: str) -> str:
-    flaw, _, name = detail.partition("/")
-    return _FLAWS[Flaw(flaw)].format(name)
-
-
-_NODE_REASONS: Mapping[Reason, Callable[[str], str]] = {
-    Reason.NODE_UNSCHEDULABLE: lambda _: "node(s) were unschedulable",
-    Reason.NODE_TAINTED: _taint,
-    Reason.NODE_SELECTOR: lambda _: "node(s) didn't match Pod's node affinity/selector",
-    Reason.NODE_FEATURES: lambda _: "node(s) didn't match Pod's required features",
-    Reason.HOST_PORTS: lambda _: "node(s) didn't have free ports for the requested pod ports",
-    Reason.INSUFFICIENT: lambda detail: "Too many pods" if detail == "pods" else f"Insufficient {detail}",
-    Reason.CLAIM: _claim,
-    Reason.VOLUME_AFFINITY: lambda _: "node(s) had volume node affinity conflict",
-    Reason.VOLUME_ZONE: lambda _: "node(s) had no available volume zone",
-    Reason.NO_VOLUMES: lambda _: "node(s) didn't find available persistent volumes to bind",
-    Reason.NO_STORAGE: lambda _: "node(s) did not have enough free storage",
-    Reason.DRIVER_MISSING: lambda detail: f"node(s) did not have the CSI driver {detail}",
-    Reason.VOLUME_LIMIT: lambda _: "node(s) exceed max volume count",
-    Reason.DISK_CONFLICT: lambda _: "node(s) had no available disk",
-    Reason.CLAIM_SHARED: lambda _: f"node(s) had a {_SINGLE}",
-    Reason.NOMINATED_AWAY: lambda _: "node(s) had their room held for a nominated pod",
-    Reason.TOPOLOGY_SPREAD: lambda _: "node(s) didn't match pod topology spread constraints",
-    Reason.POD_AFFINITY: lambda _: "node(s) didn't match pod affinity rules",
-    Reason.POD_ANTI_AFFINITY: lambda _: "node(s) didn't match pod anti-affinity rules",
-    Reason.EXISTING_ANTI_AFFINITY: lambda _: "node(s) didn't satisfy existing pods anti-affinity rules",
-    Reason.TAKEN_BY_MEMBERS: lambda _: "node(s) had their room taken by other members of the group",
-}
 
 
 def group_message(diagnosis: Diagnosis, *, placements: bool = False) -> str:
@@ -301,10 +249,23 @@ def _why_tree(diagnosis: Diagnosis) -> str:
     cause = f"; PodGroup {first.key.name}: {_why_group(diagnosis, first)}" if first is not None else ""
     if root.satisfied:
         return cause.removeprefix("; ") or "they do not fit together"
+    cause += _others([g for g in leaves if not g.satisfied and g is not first])
     return (
         f"it needs {_count(root.min_count, 'group')} at once, {root.there} can be placed, "
         f"{max(root.min_count - root.there, 0)} short{cause}"
     )
+
+
+def _others(failed: Sequence[GroupOutcome]) -> str:
+    """Further groups that fail by themselves, in short."""
+    told = [f"{g.key.name} (holds {g.there} of {g.min_count}{_lacks(g.shortfall)})" for g in failed[:OTHERS]]
+    more = len(failed) - len(told)
+    told += [f"{more} more"] if more else []
+    return f"; nor can {' or '.join(filter(None, (', '.join(told[:-1]), told[-1])))}" if told else ""
+
+
+def _lacks(shortfall: Shortfall | None) -> str:
+    return f", {_shortfall(shortfall)}" if shortfall is not None else ""
 
 
 def _why_group(diagnosis: Diagnosis, outcome: GroupOutcome) -> str:

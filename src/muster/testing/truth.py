@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from muster.model.diagnosis import Diagnosis, Reason, Remedy, Verdict
+from muster.model.diagnosis import Diagnosis, Reason, Remedy, Shortfall, Verdict
 from muster.model.plan import Bind
 from muster.model.records import GroupNode, NodeRecord, PodRecord, QueueEntry, Toleration
 from muster.testing import builders, company, oracle, trees
@@ -155,7 +155,11 @@ def _alone(counts: Iterable[tuple[tuple[Reason, str], int]]) -> Counter[tuple[Re
 
 def _wrong_shortfall(instance: Mixed, diagnosis: Diagnosis) -> Iterator[str]:
     """One node that lacks so much for one or more of those left out; fellow members may have taken some of it."""
-    told = diagnosis.shortfall
+    for told in (diagnosis.shortfall, *(outcome.shortfall for outcome in diagnosis.groups)):
+        yield from _wrong_lack(instance, diagnosis, told)
+
+
+def _wrong_lack(instance: Mixed, diagnosis: Diagnosis, told: Shortfall | None) -> Iterator[str]:
     node = next((node for node in instance.world.nodes if told is not None and node.name == told.where), None)
     if told is None or node is None or told.resource not in {name for name, _ in node.allocatable}:
         return

@@ -63,6 +63,7 @@ def group(outcome: GroupOutcome, diagnosis: Diagnosis) -> Row:
         "reasons": [
             {"reason": reason.name, "nodes": nodes, "detail": detail} for reason, nodes, detail in outcome.rejections
         ],
+        "lacks": shortfall(outcome.shortfall),
         "sentence": wording.outcome_message(diagnosis, outcome),
     }
 
