@@ -278,6 +278,20 @@ def test_a_change_of_other_claims_wakes_nobody():
     assert driver.scheduler.cache.stock.chosen.keys() == {Key("default", "c")}
 
 
+def test_a_volume_is_held_for_a_pod_that_is_nominated():
+    driver = Driver()
+    driver.create(node_manifest("n1", cpu="1"), pod_manifest("old", cpu="1", nodeName="n1"))
+    driver.create(storage_class(provisioner="kubernetes.io/no-provisioner"), volume("v1", "n1"), claim("c"), claim("d"))
+    first = pod("first", "c", cpu="1", priority=10)
+    first["status"] = {"nominatedNodeName": "n1"}
+    driver.create(first, pod("second", "d", cpu="0"))
+    assert (reserved(driver), driver.scheduler.cache.assumed) == ({}, {})
+    assert "didn't find available persistent volumes to bind" in message(driver, "second")
+    driver.delete("Pod", "old")
+    driver.advance(15)
+    assert reserved(driver) == {"v1": "c"}
+
+
 def late_gang(minimum, with_claims, without, gates=GENERIC, group=None):
     driver = Driver(gates)
     driver.create(node_manifest("n1"), storage_class(), *(claim(f"c{i}") for i in range(with_claims)))

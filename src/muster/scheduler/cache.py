@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muster.model.keys import Key
+from muster.model.mounts import storage_of
 from muster.model.neighbours import PodDemands
 from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
 from muster.model.snapshot import Nomination, Snapshot
+from muster.model.volumes import Volumes
 from muster.scheduler.forest import Forest
 from muster.scheduler.neighbours import Neighbourhood, Tenant
 from muster.scheduler.rooms import Holding, Rooms, Touch
@@ -228,12 +230,24 @@ class Cache:
             used=self.rooms.used(),
             generations=self.rooms.generations(),
             ports=self.rooms.ports(),
-            nominations=self._nominations,
+            nominations=self._storing(self._nominations, volumes),
             groups=self._groups_seen,
             neighbours=self.neighbours.columns(columns),
             volumes=volumes,
         )
         return self._snapshot
+
+    def _storing(self, nominations: tuple[Nomination, ...], known: Volumes) -> tuple[Nomination, ...]:
+        """With what the volumes of nominated pods come down to now, so that they are held too."""
+        if all(self.pods[held.pod].volumes is None for held in nominations):
+            return nominations
+        found: list[Nomination] = []
+        for held in nominations:
+            record = self.pods[held.pod]
+            if record.volumes is not None:
+                held = held._replace(cls=replace(held.cls, storage=storage_of(record, known, {})))
+            found.append(held)
+        return tuple(found)
 
     def take_touched(self) -> dict[str, Touch]:
         """Nodes that got better for somebody since the last call."""
