@@ -129,7 +129,7 @@ def test_a_gang_whose_members_must_come_in_a_certain_order_is_placed_in_the_firs
     assert plan.binds and not list(unsound(instance, plan.binds))
 
 
-@pytest.mark.parametrize("number", [4018, 4335, 7552])
+@pytest.mark.parametrize("number", [1738, 4018, 4335, 7552])
 def test_a_group_whose_members_close_nodes_to_each_other_is_proven_impossible_in_the_first_attempt(number):
     instance = mixed(number)
     diagnosis = decide(instance.snapshot, [instance.entry], default_profile(), now=0).diagnoses[0]

@@ -20,7 +20,7 @@ from muster.engine.trial import Trial
 
 LARGEST = 2_000
 """Programs with more columns for members are left to the search."""
-TRIES = 6
+TRIES = 12
 """So many solutions are looked at."""
 FEW = 64
 """With more cells only the quick way to an order is tried."""
@@ -78,9 +78,9 @@ def draw(trial: Trial, root: Part, limit: int) -> Drawn:
     if not plan.size:
         return Drawn(Outcome.IMPOSSIBLE, 0)
     plan.write()
-    random, spent = np.random.default_rng(0), 0
-    for attempt in range(TRIES):
-        prices = plan.prices(random) if attempt else None
+    random, spent, doubtful = np.random.default_rng(0), 0, False
+    for _ in range(TRIES):
+        prices = plan.prices(random) if doubtful else None
         answer = plan.program.solve(limit - spent, prices)
         spent += answer.spent
         if answer.impossible:
@@ -88,8 +88,13 @@ def draw(trial: Trial, root: Part, limit: int) -> Drawn:
         if answer.often is None:
             break
         drawn = plan.read(answer.often, spent)
-        if in_some_order(trial, drawn.cells):
+        ordered = in_some_order(trial, drawn.cells)
+        if ordered:
             return drawn
+        if ordered is None:
+            doubtful = True
+        else:
+            plan.exclude(answer.often)
         if spent >= limit:
             break
     return Drawn(Outcome.STOPPED, spent)
@@ -177,6 +182,21 @@ class _Plan:
         found: list[float] = prices.tolist()
         return found
 
+    def exclude(self, often: np.ndarray) -> None:
+        """No solution with just these members on these nodes from now on: somewhere there is one fewer, or one more."""
+        program, differ = self.program, []
+        for *_, column in self._cells:
+            there, most = int(often[column]), program.upper[column]
+            if there:
+                fewer = program.column()
+                program.at_most({column: 1, fewer: most - there + 1}, most)
+                differ.append(fewer)
+            if there < most:
+                more = program.column()
+                program.at_least({column: 1, more: -there - 1}, 0)
+                differ.append(more)
+        program.at_least(dict.fromkeys(differ, 1), 1)
+
     def read(self, often: np.ndarray, spent: int) -> Drawn:
         cells = [Cell(leaf, i, node, int(often[column])) for leaf, i, node, column in self._cells if often[column]]
         chosen = {p: d for p, columns in self._domain.items() for d, column in enumerate(columns) if often[column]}
@@ -184,20 +204,20 @@ class _Plan:
         return Drawn(Outcome.FOUND, spent, cells, chosen, satisfied)
 
 
-def in_some_order(trial: Trial, cells: Sequence[Cell]) -> bool:
+def in_some_order(trial: Trial, cells: Sequence[Cell]) -> bool | None:
     """Places all of this if there is an order in which each may go where it is to go; else nothing.
 
     Those whom others can close out, or who want others, go as soon as they can; of the others, one of those that let
-    most of these go, in the domains with the fewest pods. `STATES` are looked at.
+    most of these go, in the domains with the fewest pods. `STATES` are looked at; None: it would take more.
     """
     start = trial.ledger.checkpoint()
     if _in_turn(trial, cells):
         return True
     trial.ledger.rollback(start)
-    if len(cells) <= FEW and _Order(trial, cells).run():
-        return True
-    trial.ledger.rollback(start)
-    return False
+    found = _Order(trial, cells).run() if len(cells) <= FEW else None
+    if not found:
+        trial.ledger.rollback(start)
+    return found
 
 
 def _in_turn(trial: Trial, cells: Sequence[Cell]) -> bool:
@@ -233,7 +253,7 @@ class _Order:
         ties = trial.ties
         self._eager = [ties is not None and bool(ties.open_up([cell.cls])) for cell in cells]
 
-    def run(self) -> bool:
+    def run(self) -> bool | None:
         ledger, left = self._trial.ledger, self._left
         seen: set[tuple[int, ...]] = set()
         stack = [iter(self._steps())]
@@ -243,7 +263,7 @@ class _Order:
             if at is None:
                 stack.pop()
                 if not taken:
-                    return False
+                    return None if len(seen) >= STATES else False
                 at, before = taken.pop()
                 ledger.rollback(before)
                 left[at] += 1
