@@ -335,3 +335,60 @@ def test_a_store_that_is_read_back_serves_the_kind_again(new_api):
     before, after = (dressed(each.call("GET", f"{PATH}/a").body) for each in (runs, again))
     assert before == after and after["spec"]["env"] == [{"name": "A"}]
     assert create(again, run("b", workers=0)).status == 422
+
+
+def owned(name, owner, *, block=False):
+    reference = {"apiVersion": f"{GROUP}/v1", "kind": "TrainingRun", "name": "a", "uid": owner["metadata"]["uid"]}
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    meta = {"name": name, "ownerReferences": [reference | {"blockOwnerDeletion": block}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def test_what_an_object_owns_goes_with_it(runs):
+    owner = made(runs, run())
+    runs.made(owned("p", owner))
+    child = run("b")
+    child["metadata"]["ownerReferences"] = owned("p", owner)["metadata"]["ownerReferences"]
+    made(runs, child)
+    assert runs.call("DELETE", f"{PATH}/a").status == 200
+    assert runs.names("pods") == [] and runs.call("GET", PATH).body["items"] == []
+
+
+def test_what_is_owned_by_others_too_stays(runs):
+    owner, other = made(runs, run()), made(runs, run("other"))
+    pod = owned("p", owner)
+    second = pod["metadata"]["ownerReferences"][0] | {"name": "other", "uid": other["metadata"]["uid"]}
+    pod["metadata"]["ownerReferences"].append(second)
+    runs.made(pod)
+    runs.call("DELETE", f"{PATH}/a")
+    assert [entry["name"] for entry in runs.get("pods", "p")["metadata"]["ownerReferences"]] == ["other"]
+    runs.call("DELETE", f"{PATH}/other")
+    assert runs.names("pods") == []
+
+
+def test_orphans_stay_and_the_foreground_waits_for_what_blocks(runs):
+    owner = made(runs, run())
+    runs.made(owned("p", owner))
+    assert runs.call("DELETE", f"{PATH}/a", query={"propagationPolicy": "Orphan"}).status == 200
+    assert runs.call("GET", f"{PATH}/a").status == 404
+    assert "ownerReferences" not in runs.get("pods", "p")["metadata"]
+
+    owner = made(runs, run())
+    held = owned("held", owner, block=True)
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    runs.made(held)
+    going = runs.call("DELETE", f"{PATH}/a", query={"propagationPolicy": "Foreground"})
+    assert going.body["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert "deletionTimestamp" in runs.get("pods", "held")["metadata"]
+    runs.patch("pods", "held", {"metadata": {"finalizers": None}})
+    assert runs.gone("pods", "held") and runs.call("GET", f"{PATH}/a").status == 404
+
+
+def test_what_a_built_in_object_owns_goes_too_if_it_is_of_a_users_kind(runs):
+    pod = runs.made({**owned("p", {"metadata": {"uid": "x"}}), "metadata": {"name": "p"}})
+    child = run()
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod["metadata"]["uid"]}
+    child["metadata"]["ownerReferences"] = [reference]
+    made(runs, child)
+    runs.delete("pods", "p")
+    assert runs.call("GET", f"{PATH}/a").status == 404

@@ -7,10 +7,10 @@ from typing import Any
 from muster.api import catalog
 from muster.api.calls import Response
 from muster.api.catalog import Kind
-from muster.api.instant import SECOND, Instant, from_time, to_time
+from muster.api.instant import SECOND, Instant, to_time
 from muster.api.validation.field import Path
 from muster.apiserver import decode, priority, status
-from muster.apiserver.custom import definitions, registry
+from muster.apiserver.custom import definitions, dependents, registry
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.custom.registry import DEFINITIONS
 from muster.apiserver.log import Raw
@@ -101,14 +101,15 @@ def delete_object(
     if grace == 0 and not finalizers:
         if dry_run:
             return raw, True
-        return remove(store, kind, meta.get("namespace", ""), meta["name"]), True
+        return remove(store, kind, meta.get("namespace", ""), meta["name"], now), True
     marked = _marked(meta, finalizers, grace, now)
     if marked == meta:
         return raw, False
     made = {**raw, "metadata": marked}
     if dry_run:
         return made, False
-    return store.put(kind.resource, meta.get("namespace", ""), meta["name"], made), False
+    stored = store.put(kind.resource, meta.get("namespace", ""), meta["name"], made)
+    return _cascaded(store, kind, stored, now) if isinstance(kind, CustomKind) else (stored, False)
 
 
 def _check_not_of_the_system(kind: Kind, raw: Raw) -> None:
@@ -168,16 +169,74 @@ def _marked(meta: Raw, finalizers: list[str], grace: int, now: Instant) -> Json:
     return made
 
 
-def remove(store: Store, kind: Kind, namespace: str, name: str) -> Raw:
-    """Takes an object out of the store, and its namespace with it if that waited for it."""
+def remove(store: Store, kind: Kind, namespace: str, name: str, now: Instant) -> Raw:
+    """Takes an object out of the store, and with it what waited for that: its namespace, its definition."""
     last = store.remove(kind.resource, namespace, name)
+    if store.count(DEFINITIONS, ""):
+        _collect(store, kind, last, now)
     if namespace:
         finish_namespace(store, namespace)
     if isinstance(kind, CustomKind):
-        definitions.finish(store, kind.resource)
+        definitions.finish(store, kind.resource, now)
     elif kind is catalog.CUSTOM_RESOURCE_DEFINITION:
-        definitions.resettle(store, last["spec"]["group"], from_time(last["metadata"]["deletionTimestamp"]))
+        definitions.resettle(store, last["spec"]["group"], now)
     return last
+
+
+# --- owners and dependents of users' kinds -----------------------------------------------------------------------
+
+
+def _collect(store: Store, kind: Kind, gone: Raw, now: Instant) -> None:
+    """Deletes what an object owned alone, and lets go of the owners that waited for it."""
+    for each, raw in dependents.of(store, kind, gone):
+        _drop(store, each, raw, gone["metadata"]["uid"], now)
+    for owner_kind, owner in dependents.waiting_owners(store, gone):
+        _finish_foreground(store, owner_kind, owner, now)
+
+
+def _drop(store: Store, kind: Kind, raw: Raw, uid: str, now: Instant) -> None:
+    meta = raw["metadata"]
+    if store.get(kind.resource, meta.get("namespace", ""), meta["name"]) is not raw:
+        return  # it has gone with another
+    left = dependents.without_owner(raw, uid)
+    if left is not None:
+        store.put(kind.resource, meta.get("namespace", ""), meta["name"], left)
+    else:
+        delete_object(store, kind, raw, {"propagationPolicy": "Background"}, now)
+
+
+def _cascaded(store: Store, kind: CustomKind, owner: Raw, now: Instant) -> tuple[Raw, bool]:
+    """Does what the finalizers of an owner that is being deleted ask of the garbage collector."""
+    meta = owner["metadata"]
+    space, name = meta.get("namespace", ""), meta["name"]
+    asked = meta.get("finalizers") or ()
+    for each, raw in dependents.of(store, kind, owner) if {ORPHAN, FOREGROUND} & set(asked) else ():
+        if ORPHAN in asked:
+            inner = raw["metadata"]
+            store.put(each.resource, inner.get("namespace", ""), inner["name"], dependents.disowned(raw, meta["uid"]))
+        else:
+            _drop(store, each, raw, meta["uid"], now)
+    if ORPHAN in asked:
+        _release(store, kind, owner, ORPHAN, now)
+    elif FOREGROUND in asked and store.get(kind.resource, space, name) is owner:
+        _finish_foreground(store, kind, owner, now)
+    left = store.get(kind.resource, space, name)
+    return (owner, True) if left is None else (left, False)
+
+
+def _finish_foreground(store: Store, kind: CustomKind, owner: Raw, now: Instant) -> None:
+    uid = owner["metadata"]["uid"]
+    if not any(dependents.blocks(raw, uid) for _, raw in dependents.of(store, kind, owner)):
+        _release(store, kind, owner, FOREGROUND, now)
+
+
+def _release(store: Store, kind: CustomKind, owner: Raw, finalizer: str, now: Instant) -> None:
+    made = dependents.released(owner, finalizer)
+    meta = made["metadata"]
+    if meta.get("finalizers"):
+        store.put(kind.resource, meta.get("namespace", ""), meta["name"], made)
+    else:
+        remove(store, kind, meta.get("namespace", ""), meta["name"], now)
 
 
 def delete_collection(call: Call, selected: list[Raw]) -> Response:
@@ -207,7 +266,7 @@ def _delete_definition(store: Store, raw: Raw, now: Instant, dry_run: bool) -> t
     stored: Raw = raw if "deletionTimestamp" in raw["metadata"] else store.put(DEFINITIONS, "", name, made)
     for kind, each in definitions.objects(store, stored):
         delete_object(store, kind, each, {"propagationPolicy": "Background"}, now)
-    definitions.finish(store, name)
+    definitions.finish(store, name, now)
     return stored, store.get(DEFINITIONS, "", name) is None
 
 

@@ -140,7 +140,7 @@ def replace(call: Call, old: Raw, given: Json, entries: ownership.Entries | None
         stored = call.store.put(call.kind.resource, "", call.name, made)
         deletion.finish_namespace(call.store, call.name)
     elif metadata.finished(meta):
-        stored = call.kind.shown(deletion.remove(call.store, call.kind, call.namespace, call.name))
+        stored = call.kind.shown(deletion.remove(call.store, call.kind, call.namespace, call.name, call.now))
     else:
         stored = call.keep(call.name, made)
     if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:

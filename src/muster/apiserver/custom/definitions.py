@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.api import catalog
 from muster.api.catalog import Raw
-from muster.api.instant import Instant, from_time, to_time
+from muster.api.instant import Instant, to_time
 from muster.apiserver.custom import registry
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.storage import Store
@@ -125,7 +125,7 @@ def objects(store: Store, raw: Raw) -> Iterator[tuple[CustomKind, Raw]]:
         yield from [(kind, each) for each in store.all(kind.resource)]
 
 
-def finish(store: Store, name: str) -> None:
+def finish(store: Store, name: str, now: Instant) -> None:
     """Lets go of a definition that is being deleted once its last object has gone."""
     raw = store.get(KIND.resource, "", name)
     if raw is None or "deletionTimestamp" not in raw["metadata"] or next(store.all(name), None) is not None:
@@ -136,7 +136,7 @@ def finish(store: Store, name: str) -> None:
             store.put(KIND.resource, "", name, {**raw, "metadata": {**raw["metadata"], "finalizers": left}})
         return
     store.remove(KIND.resource, "", name)
-    resettle(store, raw["spec"]["group"], from_time(raw["metadata"]["deletionTimestamp"]))
+    resettle(store, raw["spec"]["group"], now)
 
 
 def resettle(store: Store, group: str, now: Instant) -> None:
