@@ -68,7 +68,8 @@ def application(
         guard: whether a request may come in; None: whatever comes from this machine.
     """
     front = Front(handle, changes, settle)
-    app = web.Application(client_max_size=MAX_BODY, middlewares=[_neighbours_only if guard is None else _known(guard)])
+    who = _neighbours_only if guard is None else _known(guard)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[who])
     app.router.add_routes(routes)
     app.router.add_route("*", "/{path:.*}", front.answer)
     app.on_shutdown.append(front.close)
@@ -201,7 +202,7 @@ class Front:
             async with asyncio.timeout(READ_WITHIN):
                 return await request.read()
         except TimeoutError:
-            raise status.Failure(408, "RequestTimeout", f"the body did not arrive within {READ_WITHIN:.0f} s") from None
+            raise status.Failure(408, "Timeout", f"the body did not arrive within {READ_WITHIN:.0f} s") from None
         finally:
             self._reading -= large
 
