@@ -334,3 +334,19 @@ def test_late_and_lost_watches_and_restarts_change_nothing_in_the_end(turn: int)
     for each in claims:
         if each["status"]["phase"] == "Bound":
             assert volumes[each["spec"]["volumeName"]]["spec"]["claimRef"]["uid"] == each["metadata"]["uid"]
+
+
+# --- drivers of nodes ------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_names_drivers_gets_a_csi_node_with_their_limits_which_goes_with_it() -> None:
+    world = Cluster("drivers")
+    notes = {"muster.dev/csi-drivers": "disk.example.com=16, other.example.com,wrong=many"}
+    world.create(node(metadata={"name": "n1", "annotations": notes}), node(metadata={"name": "n2"}))
+    found = world.get("csinodes", "n1")
+    assert found is not None
+    limits = {one["name"]: one.get("allocatable") for one in found["spec"]["drivers"]}
+    assert limits == {"disk.example.com": {"count": 16}, "other.example.com": None}
+    assert world.get("csinodes", "n2") is None
+    world.delete("nodes", "n1")
+    assert world.get("csinodes", "n1") is None

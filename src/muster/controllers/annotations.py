@@ -13,6 +13,8 @@ EXIT = "muster.dev/exit"
 """On a pod: the exit code with which it ends. 0, the default, is success."""
 LOST = "muster.dev/lost"
 """On a node: "true" while its kubelet cannot be reached."""
+CSI_DRIVERS = "muster.dev/csi-drivers"
+"""On a node: the CSI drivers on it, each with the most volumes it attaches: `disk.example.com=16,other.example.com`."""
 
 _UNITS = {"ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": 60 * MINUTE, "d": 24 * 60 * MINUTE}
 _DURATION = re.compile(r"(?:\d+(?:ms|[smhd]))+")
@@ -55,6 +57,16 @@ def exit_code(annotations: Mapping[str, str]) -> int:
     if not text.isdecimal() or int(text) > 255:
         raise ValueError(f"annotation {EXIT}: {text!r} is no exit code; want a number from 0 to 255")
     return int(text)
+
+
+def csi_drivers(annotations: Mapping[str, str]) -> list[tuple[str, int | None]]:
+    """(driver, most volumes; None: no limit). What cannot be read is left out."""
+    found: dict[str, int | None] = {}
+    for part in annotations.get(CSI_DRIVERS, "").split(","):
+        name, _, limit = part.strip().partition("=")
+        if name and (not limit or limit.isdecimal()):
+            found[name] = int(limit) if limit else None
+    return list(found.items())
 
 
 def is_lost(annotations: Mapping[str, str]) -> bool:

@@ -14,7 +14,7 @@ from muster.controllers.hollow import Hollow
 from muster.controllers.jobs import Jobs
 from muster.controllers.nodes import Nodes
 from muster.controllers.podgroups import PodGroups
-from muster.controllers.volumes import Claims, Volumes
+from muster.controllers.volumes import Claims, Drivers, Volumes
 
 
 def makers(
@@ -48,6 +48,7 @@ def makers(
     if volumes:
         made["volumes"] = Volumes
         made["claims"] = Claims
+        made["drivers"] = Drivers
     return made
 
 
