@@ -392,3 +392,17 @@ def test_what_a_built_in_object_owns_goes_too_if_it_is_of_a_users_kind(runs):
     made(runs, child)
     runs.delete("pods", "p")
     assert runs.call("GET", f"{PATH}/a").status == 404
+
+
+def test_where_anything_goes_mappings_are_owned_by_field_and_lists_as_a_whole(runs):
+    one, two = run(free={"a": {"x": 1}, "l": [1]}), run(free={"a": {"y": 2}})
+    del two["spec"]["image"]
+    merge(runs, one, content_type=APPLY, fieldManager="one")
+    both = merge(runs, two, content_type=APPLY, fieldManager="two")
+    assert both.body["spec"]["free"] == {"a": {"x": 1, "y": 2}, "l": [1]}
+    two["spec"]["free"]["l"] = [2]
+    refused = merge(runs, two, content_type=APPLY, fieldManager="two")
+    assert refused.status == 409 and refused.body["details"]["causes"][0]["field"] == ".spec.free.l"
+    del one["spec"]["free"]["a"]
+    left = merge(runs, one, content_type=APPLY, fieldManager="one")
+    assert left.body["spec"]["free"] == {"a": {"y": 2}, "l": [1]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -35,6 +35,11 @@ class Changes(NamedTuple):
     removed: set[Path]
 
 
+def _has_parts(value: Any, shape: Shape) -> TypeGuard[Json | list[Any]]:
+    """Whether a value has parts of its own here: a list has only where its items are told apart."""
+    return isinstance(value, dict) or (isinstance(value, list) and shape.form is not Form.MAPPING)
+
+
 def fields_of(shape: Shape, value: Any) -> set[Path]:
     """The fields that an applied configuration has an opinion on."""
     found: set[Path] = set()
@@ -44,7 +49,7 @@ def fields_of(shape: Shape, value: Any) -> set[Path]:
 
 def _collect(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
     """An item of a list is a member itself; a structure only where it is empty."""
-    if shape.form is Form.WHOLE or not isinstance(value, dict | list):
+    if shape.form is Form.WHOLE or not _has_parts(value, shape):
         found.add(path)
     elif isinstance(value, dict):
         if path and not value:
@@ -76,7 +81,7 @@ def _compare(shape: Shape, old: Any, new: Any, path: Path, changes: Changes) -> 
         present, found = (new, changes.added) if old is _ABSENT else (old, changes.removed)
         _all(shape, present, path, found, every=new is _ABSENT)
         return
-    if shape.form is Form.WHOLE or type(old) is not type(new) or not isinstance(old, dict | list):
+    if shape.form is Form.WHOLE or type(old) is not type(new) or not _has_parts(old, shape):
         if old != new:
             changes.modified.add(path)
         return
@@ -86,7 +91,7 @@ def _compare(shape: Shape, old: Any, new: Any, path: Path, changes: Changes) -> 
 
 def _all(shape: Shape, value: Any, path: Path, found: set[Path], *, every: bool) -> None:
     """All that came, or with `every` all that can have been owned, at a place."""
-    if shape.form is Form.WHOLE or not value or not isinstance(value, dict | list):
+    if shape.form is Form.WHOLE or not value or not _has_parts(value, shape):
         found.add(path)
         return
     if every or shape.shows or path[-1][0] != "f":
@@ -136,7 +141,7 @@ def _pairs(shape: Shape, old: Any, new: Any) -> Iterator[tuple[str, Shape, Any, 
 
 def merged(shape: Shape, live: Any, applied: Any) -> Any:
     """The live value with what was applied on top; items that are applied come in their order, others keep theirs."""
-    if shape.form is Form.WHOLE or type(live) is not type(applied) or not isinstance(applied, dict | list):
+    if shape.form is Form.WHOLE or type(live) is not type(applied) or not _has_parts(applied, shape):
         return applied
     if isinstance(applied, dict):
         made = dict(live)
@@ -178,7 +183,7 @@ def without(shape: Shape, value: Any, unwanted: Fields) -> Any:
 def _without(shape: Shape, value: Any, path: Path, unwanted: Fields, above: Fields) -> Any:
     if path in unwanted:
         return _ABSENT
-    if path not in above or shape.form is Form.WHOLE or not isinstance(value, dict | list) or not value:
+    if path not in above or shape.form is Form.WHOLE or not _has_parts(value, shape) or not value:
         return value
     kept = [
         (element, left)

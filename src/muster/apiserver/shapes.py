@@ -26,6 +26,7 @@ class Form(Enum):
 
 _KEY_DEFAULTS = {"protocol": "TCP"}
 """What a key is where an item does not say it."""
+PRESERVES = "x-kubernetes-preserve-unknown-fields"
 _ALWAYS_THERE = ("containers",)
 """Lists that are written even when they are empty."""
 
@@ -69,7 +70,9 @@ class Shape:
             return Shape(self._node["additionalProperties"])
         node = self._node["properties"].get(name)
         if node is None:
-            return UNKNOWN
+            return OPEN if self._node.get(PRESERVES) else UNKNOWN
+        if node.get(PRESERVES) and not node.get("properties"):
+            return OPEN
         return Shape(node, shows=name not in _ALWAYS_THERE and _is_pointer(self._of, name))
 
     def key_of(self, item: Any) -> str:
@@ -99,6 +102,9 @@ def _form(node: Node) -> Form:
 
 
 UNKNOWN = Shape({"type": "string"})
+OPEN = Shape({"type": "object", "additionalProperties": {}})
+"""A place where a user's kind takes anything: mappings are owned by field, lists as a whole."""
+OPEN.parts[""] = OPEN
 
 
 @cache

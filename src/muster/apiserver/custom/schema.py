@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api.structure import filling
-from muster.api.structure.values import EMBEDDED, INT_OR_STRING
+from muster.api.structure.values import EMBEDDED, INT_OR_STRING, PRESERVES
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.schema import Findings, Node, Schema, fields_of_metadata
 from muster.apiserver.shapes import Shape
 
 METADATA = "#/$defs/apis.meta.v1.ObjectMeta"
-_KEPT = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "default")
+_KEPT = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", PRESERVES, "default")
 
 
 class CustomSchema(Schema):
@@ -44,8 +44,10 @@ def shape_of(kind: CustomKind) -> Shape:
 
 def node(structure: Mapping[str, Any], *, embedded: bool = False) -> Node:
     """A place of a structural schema as the schema file would have it."""
-    if structure.get(INT_OR_STRING) or "type" not in structure:
-        return {"x-kubernetes-preserve-unknown-fields": True}
+    if structure.get(INT_OR_STRING):
+        return {"type": "string"}
+    if "type" not in structure:
+        return {PRESERVES: True}
     made: dict[str, Any] = {key: structure[key] for key in _KEPT if key in structure}
     made["type"] = structure["type"]
     if structure["type"] == "array":
