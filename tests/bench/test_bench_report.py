@@ -124,6 +124,11 @@ def test_the_shapes_are_those_of_the_plan():
         "memory": (1.5, True),
         "end-to-end": (2_000, False),
         "idle": (0, True),
+        "api-create": (5_000, False),
+        "api-http-create": (2_500, False),
+        "api-watch": (1, True),
+        "api-list": (1, True),
+        "api-memory": (12, True),
     }
 
 
