@@ -339,6 +339,12 @@ def test_a_member_beyond_the_minimum_that_loses_its_claim_comes_back_alone():
     assert driver.bound() == {"g-0", "g-1"}
 
 
+def test_a_member_that_comes_later_makes_the_minimum_whole_together_with_one_that_is_ready():
+    driver = late_gang(2, 1, 1)
+    driver.create(pod_manifest("g-2", group="g"))
+    assert driver.bound() == {"g-1", "g-2"}
+
+
 def test_a_claim_that_fails_releases_all_of_the_gang_and_every_member_is_told_why():
     driver = late_gang(3, 2, 1)
     made(driver, "c0", "v0", "n1")

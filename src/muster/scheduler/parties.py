@@ -34,6 +34,7 @@ class Parties:
             return
         if entry in self._of or not all(binding.ready for binding in fresh):
             self._of.setdefault(entry, {}).update((binding.record.uid, binding) for binding in fresh)
+            self._changed[entry] = None  # those who wait already may be enough with these
 
     def leave(self, binding: Binding, *, ended: bool) -> None:
         """It was sent; `ended`: it was not, and the group may be one short."""
