@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -111,15 +112,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=1_000)
+def _here(address: str) -> bool:
+    """Whether a URL, or none, leads to this machine."""
+    try:
+        host = urlsplit(address).hostname
+    except ValueError:
+        return False
+    return not address if host is None else is_loopback(host)
+
+
 @web.middleware
 async def _neighbours_only(request: web.Request, handler: Any) -> web.StreamResponse:
     """Refuses what a web page elsewhere could send through a browser on this machine."""
     for address in (f"//{request.headers.get('Host', LOOPBACK)}", request.headers.get("Origin", "")):
-        try:
-            host = urlsplit(address).hostname
-        except ValueError:
-            host = ""
-        if (host is None and address) or (host is not None and not is_loopback(host)):
+        if not _here(address):
             shown = _text(address.strip("/"))
             why = f"only requests to and from this machine are served (Host and Origin), not {shown!r}"
             return _response(status.Failure(403, "Forbidden", why).response)
@@ -194,6 +201,8 @@ class Front:
     async def _body(self, request: web.Request) -> bytes:
         if not request.body_exists:
             return b""
+        if request.content.is_eof():  # it came with the head, as most do
+            return await request.read()
         large = request.content_length is None or request.content_length > SMALL
         if large and self._reading >= MOST_READING:
             raise _busy(f"{MOST_READING} large bodies are being read already")
