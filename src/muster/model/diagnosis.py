@@ -222,7 +222,7 @@ class Awaited(NamedTuple):
     pod_class: PodClass
     slots: int
     """How many more there must be at least, in the cluster or, with a key, in one of its domains."""
-    count: int
+    wanted: int
     """How many it takes in a domain of which nothing is known yet."""
     topology_key: str = ""
     deficits: tuple[tuple[str, int], ...] = ()

@@ -430,7 +430,7 @@ def _within_tree(diagnosis: Diagnosis) -> Within | None:
     awaits = diagnosis.awaits
     if awaits is None or not awaits.topology_key:
         return None
-    return Within(awaits.topology_key, awaits.domain or None, awaits.count, dict(awaits.deficits), frozenset())
+    return Within(awaits.topology_key, awaits.domain or None, awaits.wanted, dict(awaits.deficits), frozenset())
 
 
 def _cures(entry: Entry, news: News) -> bool:
