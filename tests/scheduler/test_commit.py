@@ -289,3 +289,30 @@ def test_only_the_deficit_of_a_broken_group_is_placed_before_equals():
     driver.create(node_manifest("useless", gpus=0))
     driver.advance(15)
     assert driver.bound() == {"g-0", "w0", "w1"}
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("podAntiAffinity", {"w0", "older"}), ("podAffinity", {"w0", "w1"})])
+def test_of_members_that_only_keep_apart_no_more_than_the_deficit_goes_before_equals(kind, expected):
+    terms = [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "g"}}}]
+    asks = {"gpus": 1, "affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    asks["labels"] = {"app": "g"}
+
+    def node(number, **fields):
+        zone = number if kind == "podAntiAffinity" else 0
+        return node_manifest(f"n{number}", labels={"zone": f"z{zone}", "spare": str(number > 1)}, **fields)
+
+    driver = Driver(GENERIC)
+    driver.create(pod_manifest("older", gpus=1, nodeSelector={"spare": "True"}))
+    driver.create(node(0, gpus=1), node(1, gpus=1), node(5), *gang_manifests("g", 2, **asks))
+    driver.advance(15)
+    assert driver.bound() == {"g-0", "g-1"}
+    driver.scheduler.paused = True
+    driver.delete("Pod", "g-1")
+    driver.delete("Node", "n1")
+    driver.create(*(pod_manifest(f"w{number}", group="g", **asks) for number in range(3)))
+    driver.create(node(2, gpus=1), node(3, gpus=1))
+    driver.advance(15)
+    driver.scheduler.paused = False
+    driver.create(node_manifest("useless", gpus=0))
+    driver.advance(15)
+    assert driver.bound() == {"g-0", *expected}

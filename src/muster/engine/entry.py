@@ -97,8 +97,9 @@ def _decide_tree(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) ->
         binds += [Bind(pod.key, pod.uid, names[n]) for pod, n in zip(pods, where, strict=True)]
     if not binds:
         return Decided(Plan(trial.snapshot.revision), placed.diagnosis, placed.work)
-    relied = _neighbours(trial, {cls for spot in placed.spots for cls, _, _ in spot.where})
-    plan = Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied)
+    classes = {cls for spot in placed.spots for cls, _, _ in spot.where}
+    relied, mutual = _neighbours(trial, classes), _open_each_other(trial, classes)
+    plan = Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied, mutual)
     return Decided(plan, placed.diagnosis, placed.work)
 
 
@@ -127,7 +128,7 @@ def _plan(trial: Trial, entry: QueueEntry, members: Sequence[Members], placed: P
             where[cls] += np.repeat(node, count).tolist()
     steps: list[tuple[int, Bind]] = []
     touched: dict[int, None] = {}
-    relied = _neighbours(trial, where)
+    relied, mutual = _neighbours(trial, where), _open_each_other(trial, where)
     for some, count in zip(members, placed.counts, strict=True):
         spots = sorted(where[some.cls])
         touched.update(dict.fromkeys(spots))
@@ -135,15 +136,20 @@ def _plan(trial: Trial, entry: QueueEntry, members: Sequence[Members], placed: P
         matched = match(nodes, chosen, spots, entry.bound)
         binds = [Bind(pod.key, pod.uid, nodes.names[n]) for pod, n in zip(chosen, matched, strict=True)]
         if len(members) == 1:
-            return Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied)
+            return Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied, mutual)
         steps += zip(some.places, binds, strict=False)
     steps.sort(key=lambda step: step[0])
-    return Plan(trial.snapshot.revision, tuple(bind for _, bind in steps), _generations(trial, touched), relied)
+    binds = [bind for _, bind in steps]
+    return Plan(trial.snapshot.revision, tuple(binds), _generations(trial, touched), relied, mutual)
 
 
 def _neighbours(trial: Trial, classes: Iterable[int]) -> int | None:
     """What a plan for these classes relies on beside its nodes."""
     return trial.snapshot.neighbours.version if any(trial.depends(cls) for cls in classes) else None
+
+
+def _open_each_other(trial: Trial, classes: Iterable[int]) -> bool:
+    return trial.ties is not None and trial.ties.open_up(classes)
 
 
 def _generations(trial: Trial, touched: Iterable[int]) -> dict[str, int]:

@@ -48,6 +48,8 @@ class Plan:
     generations: Mapping[str, int] | None = None
     neighbours: int | None = None
     """The version of the snapshot's neighbours, where the plan relies on pods of other nodes too."""
+    mutual: bool = False
+    """Its pods may open nodes to each other: a part of it need not hold by itself."""
 
     @property
     def binds(self) -> tuple[Bind, ...]:

@@ -55,10 +55,10 @@ def has_surplus(cache: Cache, key: EntryKey) -> bool:
 def only_deficit(cache: Cache, head: QueueEntry, plan: Plan) -> Plan:
     """Of the plan for a broken group what brings it back to its minimum; other plans as they are.
 
-    So are those that rely on other pods: whether a part of them would hold by itself is not known here. Where nothing
-    of a hierarchy's plan mends what is broken, it is taken as a whole.
+    So are those whose pods may open nodes to each other: a part of them need not hold by itself. Where nothing of a
+    hierarchy's plan mends what is broken, it is taken as a whole.
     """
-    if plan.neighbours is not None or not is_broken(cache, head.key):
+    if plan.mutual or not is_broken(cache, head.key):
         return plan
     if head.tree is None:
         allowed = deficit(cache, head.key)
