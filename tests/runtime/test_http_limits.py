@@ -43,8 +43,9 @@ def test_only_so_many_large_bodies_are_read_at_a_time(bare, monkeypatch):
     monkeypatch.setattr(front, "MOST_READING", 2)
     halves = [sent(bare, head(front.SMALL + 1) + b"{") for _ in range(2)]
     ask(bare)
-    status, _, body = ask(bare, "POST", PODS, b" " * (front.SMALL + 1))
-    assert (status, body["reason"]) == (429, "TooManyRequests")
+    halves.append(sent(bare, head(front.SMALL + 1) + b"{"))
+    answer = halves[-1].recv(10_000)
+    assert answer.startswith(b"HTTP/1.1 429") and b'"reason":"TooManyRequests"' in answer
     assert ask(bare, "POST", PODS, b"{}")[0] == 422, "small ones go on"
     for half in halves:
         half.close()
