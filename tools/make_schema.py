@@ -24,6 +24,7 @@ NUMBERS = Path(__file__).resolve().parent / "field_numbers.json"
 """Made by make_field_numbers.py."""
 TARGET = Path(__file__).resolve().parent.parent / "src/muster/apiserver/schema.json.gz"
 
+ADMISSION = "io.k8s.api.admissionregistration.v1"
 EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 KINDS = {
     "v1/Namespace": "io.k8s.api.core.v1.Namespace",
@@ -38,6 +39,10 @@ KINDS = {
     "v1/DeleteOptions": "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "policy/v1/Eviction": "io.k8s.api.policy.v1.Eviction",
     "policy/v1/PodDisruptionBudget": "io.k8s.api.policy.v1.PodDisruptionBudget",
+    "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration": f"{ADMISSION}.MutatingWebhookConfiguration",
+    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy": f"{ADMISSION}.ValidatingAdmissionPolicy",
+    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding": f"{ADMISSION}.ValidatingAdmissionPolicyBinding",
+    "admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration": f"{ADMISSION}.ValidatingWebhookConfiguration",
     "apiextensions.k8s.io/v1/CustomResourceDefinition": f"{EXTENSIONS}.CustomResourceDefinition",
     "apps/v1/ReplicaSet": "io.k8s.api.apps.v1.ReplicaSet",
     "apps/v1/StatefulSet": "io.k8s.api.apps.v1.StatefulSet",

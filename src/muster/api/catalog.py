@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from muster.api import apps, batch, core, definitions, resource, scheduling, storage
+from muster.api import admission, apps, batch, core, definitions, resource, scheduling, storage
+from muster.api.defaults import admission as admission_defaults
 from muster.api.defaults import apps as apps_defaults
 from muster.api.defaults import definitions as definition_defaults
 from muster.api.defaults import groups, jobs, pods, status
@@ -22,7 +23,18 @@ from muster.api.defaults import storage as storage_defaults
 from muster.api.gates import FeatureGates
 from muster.api.meta import Part
 from muster.api.validation import apps as apps_rules
-from muster.api.validation import definition, job, node, pod, podgroup, small, storage_classes, workload
+from muster.api.validation import (
+    definition,
+    job,
+    node,
+    pod,
+    podgroup,
+    policies,
+    small,
+    storage_classes,
+    webhooks,
+    workload,
+)
 from muster.api.validation import storage as storage_rules
 from muster.api.validation.field import FieldError
 
@@ -273,6 +285,27 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
     validate_status=definition.definition_status,
 )  # fmt: skip
 
+VALIDATING_ADMISSION_POLICY = Kind(
+    "ValidatingAdmissionPolicy", "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
+    "validatingadmissionpolicy", admission.ValidatingAdmissionPolicy, (), False, ("status",),
+    categories=("api-extensions",), defaults=admission_defaults.policy, validate=policies.policy,
+)  # fmt: skip
+VALIDATING_ADMISSION_POLICY_BINDING = Kind(
+    "ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings",
+    "validatingadmissionpolicybinding", admission.ValidatingAdmissionPolicyBinding, (), False,
+    categories=("api-extensions",), defaults=admission_defaults.binding, validate=policies.binding,
+)  # fmt: skip
+VALIDATING_WEBHOOK_CONFIGURATION = Kind(
+    "ValidatingWebhookConfiguration", "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
+    "validatingwebhookconfiguration", admission.ValidatingWebhookConfiguration, (), False,
+    categories=("api-extensions",), defaults=admission_defaults.validating_webhooks, validate=webhooks.validating,
+)  # fmt: skip
+MUTATING_WEBHOOK_CONFIGURATION = Kind(
+    "MutatingWebhookConfiguration", "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
+    "mutatingwebhookconfiguration", admission.MutatingWebhookConfiguration, (), False,
+    categories=("api-extensions",), defaults=admission_defaults.mutating_webhooks, validate=webhooks.mutating,
+)  # fmt: skip
+
 KINDS: tuple[Kind, ...] = (
     NAMESPACE,
     NODE,
@@ -301,6 +334,10 @@ KINDS: tuple[Kind, ...] = (
     REPLICA_SET,
     STATEFUL_SET,
     CUSTOM_RESOURCE_DEFINITION,
+    VALIDATING_ADMISSION_POLICY,
+    VALIDATING_ADMISSION_POLICY_BINDING,
+    VALIDATING_WEBHOOK_CONFIGURATION,
+    MUTATING_WEBHOOK_CONFIGURATION,
 )
 
 _BY_PLURAL: Mapping[str, Kind] = MappingProxyType({kind.plural: kind for kind in KINDS})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.api.instant import SECOND, from_time
+from muster.apiserver import admission_columns as admission
 from muster.apiserver import volume_columns as volumes
 from muster.apiserver.cells import AGE, NAME, WIDE, Cell, at, text
 from muster.apiserver.log import Raw
@@ -292,6 +293,7 @@ EVENT = (
 
 
 _STORAGE = "storage.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
 KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
     ("", "Node"): NODE,
     ("", "Pod"): POD,
@@ -301,6 +303,10 @@ KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
     ("", "PersistentVolumeClaim"): volumes.CLAIM,
     ("", "Service"): SERVICE,
     ("", "ReplicationController"): REPLICAS,
+    (_ADMISSION, "ValidatingAdmissionPolicy"): admission.POLICY,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): admission.BINDING,
+    (_ADMISSION, "ValidatingWebhookConfiguration"): admission.WEBHOOKS,
+    (_ADMISSION, "MutatingWebhookConfiguration"): admission.WEBHOOKS,
     ("apps", "ReplicaSet"): REPLICAS,
     ("apps", "StatefulSet"): STATEFUL_SET,
     ("batch", "Job"): JOB,

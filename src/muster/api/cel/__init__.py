@@ -1,0 +1,1 @@
+"""Expressions in the Common Expression Language, as Kubernetes extends it. Entry point: `programs.compiled`."""
