@@ -158,6 +158,7 @@ def test_formats_tell_good_from_bad(form, good, bad):
         ("^a$", "a\n", False),
         (r"^(\d+|\*)$", "*", True),
         ("(?i)^ab", "ABc", True),
+        ("^(?i)[a-z]([-a-z]*[a-z])?$", "Ab-C", True),
         (r"a\z", "ba", True),
         ("b", "abc", True),
     ],

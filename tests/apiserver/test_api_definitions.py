@@ -140,9 +140,9 @@ AT = "spec.versions[0].schema.openAPIV3Schema"
             "FieldValueRequired",
         ),
         (
-            {"type": "object", "x-kubernetes-validations": [{"rule": "self.a > 1"}]},
-            "x-kubernetes-validations[0]",
-            "FieldValueForbidden",
+            {"type": "object", "x-kubernetes-validations": [{"rule": "self.a >"}]},
+            "x-kubernetes-validations[0].rule",
+            "FieldValueInvalid",
         ),
     ],
 )

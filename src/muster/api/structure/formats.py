@@ -38,12 +38,16 @@ def pattern(text: str) -> Check | None:
 _NOT_IN_RE2 = re.compile(r"\(\?([=!>]|<[=!])|\\[1-9]")
 
 
+_FLAGS = re.compile(r"^([^()]*)\((\?[ims]+)\)(.*)$", re.DOTALL)
+"""Flags in the middle hold for what follows; in Python they have to say for what."""
+
+
 def _other_pattern(text: str) -> Check | None:
     """A pattern with flags or `\\z`, which the linear engine is not given; what RE2 has not is none either."""
     if _NOT_IN_RE2.search(text):
         return None
     try:
-        compiled = re.compile(text.replace("\\z", "\\Z"), re.ASCII)
+        compiled = re.compile(_FLAGS.sub(r"\1(\2:\3)", text.replace("\\z", "\\Z"), count=1), re.ASCII)
     except (re.error, OverflowError, RecursionError):
         return None
     return lambda value: compiled.search(value) is not None

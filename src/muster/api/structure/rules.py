@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muster.api.structure import filling, values
+from muster.api.structure.expressions import VALIDATIONS
 from muster.api.structure.formats import pattern
 from muster.api.structure.values import EMBEDDED, INT_OR_STRING, LIST_TYPE, MAP_KEYS, PRESERVES, Schema
 from muster.api.validation.field import ROOT, FieldError, Path
 
 Errors = Iterator[FieldError]
 
-MAP_TYPE, VALIDATIONS = "x-kubernetes-map-type", "x-kubernetes-validations"
+MAP_TYPE = "x-kubernetes-map-type"
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 JUNCTIONS = ("allOf", "anyOf", "oneOf")
 DEEPEST = 60
@@ -258,15 +259,3 @@ def _default(schema: Schema, path: Path) -> Errors:
         yield path.invalid(default, f"must not have unknown fields: {', '.join(sorted(unknown)[:10])}")
     for error in values.errors(schema, filling.defaulted(schema, default), ROOT):
         yield FieldError(f"{path}.{error.field}" if error.field else str(path), error.type, error.message, error.value)
-
-
-def cel_rules(schema: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Every entry of x-kubernetes-validations, with where it is."""
-    if not isinstance(schema, Mapping):
-        return
-    for index, rule in enumerate(schema.get(VALIDATIONS) or ()):
-        yield path / VALIDATIONS // index, rule
-    for name, inner in (schema.get("properties") or {}).items():
-        yield from cel_rules(inner, (path / "properties").key(name))
-    for name in ("items", "additionalProperties"):
-        yield from cel_rules(schema.get(name), path / name)

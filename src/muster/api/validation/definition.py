@@ -9,7 +9,7 @@ from typing import Any
 from muster.api import definitions
 from muster.api.gates import FeatureGates
 from muster.api.meta import ObjectMeta
-from muster.api.structure import jsonpath, rules
+from muster.api.structure import expressions, jsonpath, rules
 from muster.api.validation import checks, meta, names
 from muster.api.validation.checks import Errors
 from muster.api.validation.field import METADATA, SPEC, FieldError, Path
@@ -28,10 +28,6 @@ _TEXT_1035 = (
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123')"
 )
 _SCALE = "must be a json path under"
-
-NO_CEL = (
-    "rules in CEL are not evaluated by this server, so it does not take them; use pattern, enum, minimum and the like"
-)
 
 
 def dns_1035(value: str) -> str | None:
@@ -137,7 +133,7 @@ def _version(version: Raw, path: Path) -> Errors:
     else:
         at = path / "schema" / "openAPIV3Schema"
         errors += rules.errors(schema, at)
-        errors += [where.forbidden(NO_CEL) for where, _ in rules.cel_rules(schema, at)]
+        errors += expressions.rule_errors(schema, at)
     if version.get("deprecationWarning") and not version.get("deprecated"):
         why = "can only be set for deprecated versions"
         errors.append((path / "deprecationWarning").invalid(version["deprecationWarning"], why))

@@ -9,7 +9,7 @@ from typing import Any
 from muster.api import definitions
 from muster.api.catalog import Kind, Raw
 from muster.api.gates import FeatureGates
-from muster.api.structure import filling, jsonpath, values
+from muster.api.structure import expressions, filling, jsonpath, values
 from muster.api.validation import checks, meta
 from muster.api.validation.checks import Errors
 from muster.api.validation.field import ROOT, FieldError
@@ -84,14 +84,17 @@ class CustomKind(Kind):
         return any(old.get(key) != new.get(key) for key in (old.keys() | new.keys()) - quiet)
 
 
-def errors(structure: Raw, namespaced: bool, new: Raw, old: Raw | None) -> Errors:
+def errors(structure: Raw, namespaced: bool, has_rules: bool, new: Raw, old: Raw | None) -> Errors:
     """Everything that is wrong with an object: its metadata, and what its schema says."""
     view = checks.typed(new, definitions.CustomObject)
     if isinstance(view, FieldError):
         return [view]
     before = checks.typed(old, definitions.CustomObject) if old is not None else None
     was = before.metadata if isinstance(before, definitions.CustomObject) else None
-    return [*meta.metadata(view.metadata, was, namespaced=namespaced), *values.errors(structure, new, ROOT)]
+    found = [*meta.metadata(view.metadata, was, namespaced=namespaced), *values.errors(structure, new, ROOT)]
+    if not has_rules:
+        return found
+    return [*found, expressions.NOT_CHECKED] if found else expressions.errors(structure, new, old, ROOT)
 
 
 def made(definition: Raw, version: Raw) -> CustomKind:
@@ -102,8 +105,10 @@ def made(definition: Raw, version: Raw) -> CustomKind:
     subresources = version.get("subresources") or {}
     namespaced = spec["scope"] == "Namespaced"
 
+    has_rules = expressions.used(structure)
+
     def rules(new: Raw, old: Raw | None, gates: FeatureGates) -> Errors:
-        return errors(structure, namespaced, new, old)
+        return errors(structure, namespaced, has_rules, new, old)
 
     return CustomKind(
         names["kind"],
