@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from muster.engine.entry import decide_entry
 from muster.engine.holds import Holds
 from muster.engine.kinds import Kinds
+from muster.engine.preemption.attempt import preempt
 from muster.engine.profile import Profile
 from muster.engine.trial import Trial
 from muster.engine.work import Work
 from muster.model.decision import Decision
-from muster.model.diagnosis import Diagnosis
+from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.plan import Plan
 from muster.model.records import PodClass, QueueEntry
 from muster.model.snapshot import Snapshot
@@ -30,9 +32,12 @@ def decide(
     """Decides the heads in the given order, each with the earlier ones in place, on one ledger.
 
     A plan binds all of a group's minimum or nothing. Nothing given is changed, and the same arguments give the same
-    decision. `now` (microseconds) is for policies that depend on the time; none of the built-in ones does.
+    decision. `now` (microseconds) is for what depends on the time: how long victims have run.
+
+    A head that may preempt (`snapshot.running` is there) and does not fit is decided on what is, not on what earlier
+    heads leave: unless it is the first one, the decision ends before it, with fewer plans than heads. Where it evicts,
+    the decision ends with it.
     """
-    del now
     kinds = Kinds(snapshot, (pod for entry in heads for pod in entry.pods))
     trial = Trial(snapshot, profile, _classes(snapshot, heads, kinds), kinds)
     holds = Holds(trial)
@@ -43,9 +48,18 @@ def decide(
         holds.enter(entry)
         one = decide_entry(trial, holds, entry, budget)
         holds.leave(one.plan)
-        plans.append(one.plan)
-        diagnoses.append(one.diagnosis)
+        plan, diagnosis = one.plan, one.diagnosis
         work += one.work
+        wants = not plan.binds and entry.may_preempt and snapshot.running is not None
+        if wants and diagnosis.verdict is Verdict.UNSCHEDULABLE:
+            if any(earlier.binds for earlier in plans):
+                break
+            plan, preemption = preempt(snapshot, profile, entry, budget, now)
+            diagnosis = replace(diagnosis, preemption=preemption)
+        plans.append(plan)
+        diagnoses.append(diagnosis)
+        if plan.steps and not plan.binds:
+            break
     return Decision(snapshot.revision, tuple(plans), tuple(diagnoses), work)
 
 

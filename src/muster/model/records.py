@@ -298,6 +298,8 @@ class QueueEntry:
     """Members that ended well: they count towards the minimum (beyond.md M5)."""
     bound: tuple[PodRecord, ...] = ()
     """Those running members; their priority and scheduler name are compared too (statement 31)."""
+    may_preempt: bool = False
+    """Whether others run that may have to make room for it."""
     tree: GroupNode | None = None
     """The hierarchy below a root composite group, which has no `group`; `pods` and `bound` are those of all leaves."""
 

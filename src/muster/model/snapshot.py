@@ -12,6 +12,7 @@ from muster.model.keys import Key
 from muster.model.neighbours import NOBODY, Neighbours
 from muster.model.records import GroupRecord, HostPort, NodeRecord, PodClass, Taint
 from muster.model.resources import ResourceAxis
+from muster.model.running import Running
 from muster.model.volumes import NO_VOLUMES, Volumes
 
 
@@ -104,6 +105,8 @@ class Snapshot:
     groups: Mapping[Key, GroupRecord] = field(default_factory=dict)
     neighbours: Neighbours = NOBODY
     volumes: Volumes = NO_VOLUMES
+    running: Running | None = None
+    """Only where a head may preempt."""
 
     @property
     def axis(self) -> ResourceAxis:

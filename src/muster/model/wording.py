@@ -18,6 +18,8 @@ from muster.model.diagnosis import (
     Shortfall,
     Verdict,
 )
+from muster.model.eviction_words import sentence as eviction_sentence
+from muster.model.eviction_words import told as eviction_told
 from muster.model.keys import Key
 from muster.model.records import EntryKind
 from muster.model.rejected import node_reason as node_reason
@@ -71,11 +73,11 @@ def group_message(diagnosis: Diagnosis, *, placements: bool = False) -> str:
     if diagnosis.verdict is Verdict.ERROR:
         return error_message(diagnosis)
     if diagnosis.groups:
-        return outcome_message(diagnosis, diagnosis.groups[0])
+        return outcome_message(diagnosis, diagnosis.groups[0]) + eviction_told(diagnosis)
     if _has_no_domain(diagnosis):
         return _no_domain_message(diagnosis)
     before = PLACEMENTS.format(max(diagnosis.placements, 1)) if placements or diagnosis.placements else ""
-    return before + _minimum_message(diagnosis)
+    return before + _minimum_message(diagnosis) + eviction_told(diagnosis)
 
 
 def outcome_message(diagnosis: Diagnosis, outcome: GroupOutcome) -> str:
@@ -131,10 +133,13 @@ def pod_message(diagnosis: Diagnosis, pod: Key, *, placements: bool = False) -> 
         if own is not None and own.group:
             told = [g for g in diagnosis.groups if g.kind is EntryKind.POD_GROUP and g.key.name == own.group]
             return outcome_message(diagnosis, told[0])
-        if own is not None and (own.rejections or not own.nodes) and not _has_no_domain(diagnosis):
+        single = diagnosis.entry.kind is EntryKind.POD
+        if not single and own is not None and (own.rejections or not own.nodes) and not _has_no_domain(diagnosis):
             return nodes_message(own)
-        if diagnosis.entry.kind is EntryKind.POD:
-            return nodes_message(PodVerdict(diagnosis.rejections, diagnosis.nodes))
+        if single:
+            found = own if own is not None and (own.rejections or not own.nodes) else None
+            message = nodes_message(found or PodVerdict(diagnosis.rejections, diagnosis.nodes))
+            return message.removesuffix(".") + ending if (ending := eviction_told(diagnosis)) else message
     return group_message(diagnosis, placements=placements)
 
 
@@ -192,7 +197,10 @@ def verdict(diagnosis: Diagnosis) -> str:
     head = f"{subject} waits"
     if _runs(diagnosis):
         head = f"{subject} runs, and {_count(left, 'further member')} {_waits(left)}"
-    return f"{head}: {_why(diagnosis)}{_doubt(diagnosis)}{_nearest(diagnosis)}{_remedies(diagnosis)}."
+    return (
+        f"{head}: {_why(diagnosis)}{_doubt(diagnosis)}{_nearest(diagnosis)}{_remedies(diagnosis)}."
+        + eviction_sentence(diagnosis)
+    )
 
 
 def fits_now(diagnosis: Diagnosis) -> str:

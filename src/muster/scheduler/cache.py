@@ -14,10 +14,12 @@ from muster.model.keys import Key
 from muster.model.mounts import storage_of
 from muster.model.neighbours import PodDemands
 from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
+from muster.model.running import Running
 from muster.model.snapshot import Nomination, Snapshot
 from muster.model.volumes import Volumes
 from muster.scheduler.forest import Forest
 from muster.scheduler.neighbours import Neighbourhood, Tenant
+from muster.scheduler.residents import Residents
 from muster.scheduler.rooms import Holding, Rooms, Touch
 from muster.scheduler.volumes import Stock
 
@@ -63,6 +65,7 @@ class Cache:
         self.rooms = Rooms(levels)
         self.neighbours = Neighbourhood()
         self.stock = Stock()
+        self.residents = Residents()
         self._drivers: dict[str, Mapping[str, int | None]] = {}
         """Node -> the storage drivers on it, also of nodes that are not known (yet)."""
         self.pods: dict[Key, PodRecord] = {}
@@ -85,7 +88,10 @@ class Cache:
 
     def put_node(self, record: NodeRecord) -> None:
         drivers = self._drivers.get(record.name)
-        self.rooms.put_node(replace(record, drivers=drivers) if drivers else record)
+        record = replace(record, drivers=drivers) if drivers else record
+        if self.rooms.records.get(record.name) != record:
+            self.residents.node_changed()
+        self.rooms.put_node(record)
 
     def put_drivers(self, node: str, drivers: Mapping[str, int | None]) -> None:
         """The storage drivers of a node; they are a part of it."""
@@ -99,6 +105,7 @@ class Cache:
 
     def drop_node(self, name: str) -> None:
         if name in self.rooms.records:
+            self.residents.node_changed()
             self.rooms.drop_node(name)
 
     def put_group(self, record: GroupRecord) -> GroupRecord | None:
@@ -107,6 +114,7 @@ class Cache:
         if old != record:
             self.groups[record.key] = record
             self.forest.leaf_changed(record.key, old, record)
+            self.residents.group(old, record)
             self._groups_changed()
         return old
 
@@ -114,15 +122,21 @@ class Cache:
         old = self.groups.pop(key, None)
         if old is not None:
             self.forest.leaf_changed(key, old, None)
+            self.residents.group(old, None)
             self._groups_changed()
         return old
 
     def put_composite(self, record: CompositeRecord) -> CompositeRecord | None:
         """Returns what was known before."""
-        return self.forest.put(record)
+        old = self.forest.put(record)
+        self.residents.group(old, record)
+        return old
 
     def drop_composite(self, key: Key) -> CompositeRecord | None:
-        return self.forest.drop(key)
+        old = self.forest.drop(key)
+        if old is not None:
+            self.residents.group(old, None)
+        return old
 
     def owner(self, record: PodRecord) -> EntryKey:
         """The queue entry that a pod belongs to."""
@@ -156,7 +170,9 @@ class Cache:
             self.assumed.pop(record.uid, None)
         else:
             self.rooms.know(record.cls.requests)
-        self._move(record.uid, before, self._holding(record))
+        after = self._holding(record)
+        self._move(record.uid, before, after)
+        self.residents.move(old if before else None, record if after else None)
         self._settle(tenant, self._tenant(record))
         self.stock.move(record, was, self._place_of(record))
         self._join(record)
@@ -172,6 +188,7 @@ class Cache:
         self.stock.move(old, self._place_of(old), None)
         self.assumed.pop(old.uid, None)
         self._move(old.uid, before, None)
+        self.residents.move(old if before else None, None)
         self._settle(tenant, None)
         self._nominate(old, None)
         return old
@@ -190,6 +207,7 @@ class Cache:
         self._leave(record)
         self.assumed[record.uid] = node
         self._move(record.uid, None, self._holding(record))
+        self.residents.move(None, record)
         self._settle(None, self._tenant(record))
         self.stock.move(record, None, node)
         self._join(record)
@@ -205,6 +223,7 @@ class Cache:
         self.stock.move(record, self.assumed[record.uid], None)
         del self.assumed[record.uid]
         self._move(record.uid, before, None)
+        self.residents.move(record, None)
         self._settle(tenant, None)
         self._join(record)
         if record.uid in self._nominated:
@@ -248,6 +267,10 @@ class Cache:
                 held = held._replace(cls=replace(held.cls, storage=storage_of(record, known, {})))
             found.append(held)
         return tuple(found)
+
+    def running(self) -> Running:
+        """Every pod that holds room, and what protects it."""
+        return self.residents.running(self.pods.values(), self.assumed, self.forest.composites)
 
     def take_touched(self) -> dict[str, Touch]:
         """Nodes that got better for somebody since the last call."""

@@ -49,6 +49,19 @@ def selector_of(resource: str, raw: Raw) -> Requirements:
     expressions = () if plain else given.get("matchExpressions") or ()
     if not all(isinstance(value, str) for pair in labels.items() for value in pair):
         raise TypeError("spec.selector holds something that is no text")
+    return _requirements(labels, expressions)
+
+
+def selector_requirements(selector: Raw) -> Requirements:
+    """What a label selector asks for, sorted.
+
+    Raises:
+        TypeError, KeyError, AttributeError: the selector is malformed.
+    """
+    return _requirements(selector.get("matchLabels") or {}, selector.get("matchExpressions") or ())
+
+
+def _requirements(labels: Raw, expressions: Any) -> Requirements:
     return _sorted(
         *(LabelRequirement(key, "In", (value,)) for key, value in labels.items()),
         *(LabelRequirement(e["key"], e["operator"], tuple(sorted(e.get("values") or ()))) for e in expressions),

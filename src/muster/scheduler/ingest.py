@@ -155,7 +155,7 @@ class Ingest:
             gates=tuple(gate["name"] for gate in gates) if gates else (),
             nominated_node=status.get("nominatedNodeName") or None,
             preemption_policy=shared(spec.get("preemptionPolicy") or "PreemptLowerPriority"),
-            started=_instant(started) if started else 0,
+            started=_instant(started) if started and status.get("phase") != "Pending" else 0,
             rank=_rank(meta),
             generation=meta.get("generation") or 0,
             unsupported=() if node else _unsupported(spec),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from muster.api.gates import FeatureGates
 from muster.api.instant import Instant
@@ -12,7 +13,7 @@ from muster.engine.work import Work
 from muster.model.decision import Decision
 from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.neighbours import Holding, Selection
-from muster.model.plan import Nominate, Plan
+from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
 from muster.scheduler.bindings import Binding, BindTag, Step
@@ -26,8 +27,10 @@ from muster.scheduler.families import FAMILIES, Families
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
 from muster.scheduler.prebind import VolumeTag
-from muster.scheduler.queue import Queue
+from muster.scheduler.preempting import EvictTag, Preempting
+from muster.scheduler.queue import MOST_GROUPS, Queue
 from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
+from muster.scheduler.residents import BUDGETS
 from muster.scheduler.rooms import Touch, missed
 from muster.scheduler.stocktaking import STORAGE
 from muster.scheduler.volumes import Topic
@@ -48,6 +51,7 @@ class Scheduler:
         levels: topology label keys, widest first: the order of nodes, and what keeps groups together (M16); none: the
             well-known ones that nodes carry.
         budget: what a decision may spend on search.
+        preemption: pods of lower priority are evicted where that makes room.
     """
 
     def __init__(
@@ -58,31 +62,27 @@ class Scheduler:
         gates: FeatureGates | None = None,
         levels: Sequence[str] = (),
         budget: Work | None = None,
+        preemption: bool = False,
     ) -> None:
         gates = gates or FeatureGates()
         self.cache = Cache(scheduler_name, levels, checked=gates.checks_hierarchies)
         self.queue = Queue(self.cache, scheduler_name, profile)
         self.commit = Commit(self.cache, profile)
         self.paused = False
-        self.resources: tuple[str, ...] = (
-            NODES,
-            NAMESPACES,
-            *(FAMILIES if profile.spread else ()),
-            *((COMPOSITES,) if gates.composite_pod_group else ()),
-            *((GROUPS,) if gates.generic_workload else ()),
-            *STORAGE,
-            PODS,
-        )
+        groups = (*((COMPOSITES,) if gates.composite_pod_group else ()), *((GROUPS,) if gates.generic_workload else ()))
+        budgets, families = (BUDGETS,) if preemption else (), FAMILIES if profile.spread else ()
+        self.resources: tuple[str, ...] = (NODES, NAMESPACES, *families, *groups, *budgets, *STORAGE, PODS)
         """Watched resources, in the order in which they must be listed first."""
         self._profile = profile
         self._budget = budget or Work()
         self._reports = Reports(self.cache, scheduler_name, placements=gates.topology)
         self._heldback = HeldBack(self.queue)
+        self._preempting = Preempting(self.cache, self._reports, scheduler_name, on=preemption)
         ingest = Ingest(
             groups=gates.generic_workload, topology=gates.topology, features="NodeDeclaredFeatures" in gates.on
         )
-        families = Families(profile.spread)
-        self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, families)
+        kept = Families(profile.spread)
+        self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, kept)
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}
         self._ticket = 0
@@ -117,6 +117,7 @@ class Scheduler:
             if event.resource in (GROUPS, COMPOSITES):
                 self.commit.parties.look_again()
         effects.extend(self._let_go(now))
+        self._wake_preemptors(now)
         self._wake(now)
         effects.extend(self._decide())
         effects.extend(self._set_timers())
@@ -158,12 +159,22 @@ class Scheduler:
             if self._deciding is not None:
                 missed(self._meanwhile, touched)
 
+    def _wake_preemptors(self, now: Instant) -> None:
+        """Tries again whoever waited for evicted pods that are gone, or whom evicting may help now."""
+        left = self.cache.residents.take_left()
+        if self._preempting.on:
+            nodes = self.cache.residents.take_nodes_changed()
+            for key, at_once in tuple(self._preempting.cured(left, nodes=nodes)):
+                self._watching.refresh(key, now, News.URGENT if at_once else News.CURE)
+
     def _decide(self) -> Iterator[Decide]:
         if self._deciding is None and not self.paused and not self._unlisted and self.queue.has_active:
-            self._deciding = self.queue.heads()
+            self._deciding = self._preempting.marked(self.queue.heads(1 if self._preempting.evicted else MOST_GROUPS))
             self._ticket += 1
-            heads = tuple(head for _, head in self._deciding)
-            yield Decide(self._ticket, self.cache.snapshot(), heads, self._profile, self._budget)
+            heads, snapshot = tuple(head for _, head in self._deciding), self.cache.snapshot()
+            if any(head.may_preempt for head in heads):
+                snapshot = replace(snapshot, running=self.cache.running())
+            yield Decide(self._ticket, snapshot, heads, self._profile, self._budget)
 
     # -- timers
 
@@ -241,9 +252,13 @@ class Scheduler:
         """Takes plan after plan. Once one is not taken, later failures prove nothing: it held room against them."""
         changed = self.commit.changed_nodes(decision.plans)
         in_doubt = False
-        for (entry, head), plan, diagnosis in zip(heads, decision.plans, decision.diagnoses, strict=True):
+        decided = len(decision.plans)
+        self._preempting.evicted = decided < len(heads) or any(plan.steps and not plan.binds for plan in decision.plans)
+        for (entry, head), plan, diagnosis in zip(heads[:decided], decision.plans, decision.diagnoses, strict=True):
             if not self._is_current(entry):
                 in_doubt = in_doubt or bool(plan.binds)
+            elif plan.steps and not plan.binds:
+                yield from self._preempt(entry, head, plan, diagnosis, now)
             elif not plan.binds:
                 if in_doubt and diagnosis.verdict is Verdict.UNSCHEDULABLE:
                     self.queue.again(entry, now, stale=False)
@@ -254,6 +269,21 @@ class Scheduler:
             else:
                 in_doubt = True
                 self.queue.again(entry, now, stale=True)
+        for entry, _ in heads[decided:]:
+            if self._is_current(entry):
+                self.queue.again(entry, now, stale=False)
+
+    def _preempt(
+        self, entry: Entry, head: QueueEntry, plan: Plan, diagnosis: Diagnosis, now: Instant
+    ) -> Iterator[SchedulerEffect]:
+        """Evicts, if everything is as it was when that was decided. The nominations come first: they hold the room."""
+        assert diagnosis.preemption is not None
+        if not self._preempting.holds(head, plan):
+            self.queue.again(entry, now, stale=True)
+            return
+        yield from self._preempting.nominate(plan)
+        yield from self._preempting.evict(head, diagnosis.preemption, now)
+        yield from self._fail(entry, head, diagnosis, now, plan=plan)
 
     def _is_current(self, entry: Entry) -> bool:
         """Whether what was decided is still the entry of that name: not gone, and not made anew meanwhile."""
@@ -269,7 +299,8 @@ class Scheduler:
         nodes = len({step.node for step in plan.binds})
         yield from self._reports.placed(head, diagnosis, bound, nodes, now)
         yield from self.commit.start(head, plan, now, quiet=head.key.kind is not EntryKind.POD and bound >= MANY)
-        self.queue.placed(entry, head, diagnosis, now, trimmed=in_doubt or bound < whole)
+        more = head.may_preempt and bound < len(head.pods)
+        self.queue.placed(entry, head, diagnosis, now, trimmed=in_doubt or bound < whole or more)
 
     def _fail(
         self,
@@ -282,20 +313,9 @@ class Scheduler:
         retry: bool = False,
     ) -> Iterator[SchedulerEffect]:
         yield from self._reports.failed(head, diagnosis, now)
-        yield from self._nominations(head, diagnosis, plan)
+        yield from self._preempting.clear(head, diagnosis, plan)
+        self._preempting.note(entry, diagnosis, head.priority)
         self.queue.failed(entry, head, diagnosis, now, retry=retry)
-
-    def _nominations(self, head: QueueEntry, diagnosis: Diagnosis, plan: Plan | None) -> Iterator[SchedulerEffect]:
-        """Clears nominations of pods that would have fitted or met an error, or without any node (statement 58)."""
-        told = {step.uid: step.node for step in plan.steps if isinstance(step, Nominate)} if plan else {}
-        for record in head.pods:
-            if record.uid in told:
-                yield self._reports.nominate(record, told[record.uid])
-            elif record.nominated_node is not None:
-                own = diagnosis.pods.get(record.key)
-                kept = diagnosis.verdict is Verdict.UNSCHEDULABLE and own is not None and own.rejections and own.nodes
-                if not kept:
-                    yield self._reports.nominate(record, "")
 
     # -- bindings
 
@@ -308,6 +328,8 @@ class Scheduler:
             binding = self.commit.claim_outcome(event.tag, event.response, now)
             if binding is not None and binding.step is Step.DROPPED:
                 yield from self._lost_its_place(binding, now)
+        elif isinstance(event.tag, EvictTag):
+            yield from self._preempting.answered(event.tag, event.response, now)
         elif isinstance(event.tag, ConditionTag):
             self._reports.answered(event.tag, event.response, now)
         elif isinstance(event.tag, EventTag) and isinstance(event, Refused):

@@ -265,14 +265,17 @@ class Queue:
             heapq.heappop(self._active)
         return None
 
-    def heads(self) -> list[tuple[Entry, QueueEntry]]:
-        """Takes the next entries to decide together, in order; DECIDING until `placed`, `failed` or `again`."""
+    def heads(self, most: int = MOST_GROUPS) -> list[tuple[Entry, QueueEntry]]:
+        """Takes the next entries to decide together, in order; DECIDING until `placed`, `failed` or `again`.
+
+        `most`: how many groups at most.
+        """
         heads: list[tuple[Entry, QueueEntry]] = []
         pods = groups = 0
         while (entry := self._first()) is not None:
             size = self._size(entry)
             alone = size > MOST_PODS or has_surplus(self.cache, entry.key)
-            if heads and (alone or pods + size > MOST_PODS or groups == MOST_GROUPS):
+            if heads and (alone or pods + size > MOST_PODS or groups >= most):
                 break
             heapq.heappop(self._active)
             entry.state, entry.news = State.DECIDING, News.NOTHING

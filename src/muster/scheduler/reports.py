@@ -276,6 +276,10 @@ class Reports:
             yield from self._pod_condition(known, ERROR, message, now)
             yield from self._event(of_pod(known), "FailedScheduling", message, now)
 
+    def preempted(self, record: PodRecord, note: str, now: Instant) -> Iterable[Write]:
+        """A pod was evicted (P22)."""
+        yield self._new_event(of_pod(record), "Preempted", note, now).write
+
     def nominate(self, record: PodRecord, node: str) -> Write:
         """Notes a nomination on a pod, or clears it (statements 57, 58)."""
         body = {"metadata": {"uid": record.uid}, "status": {"nominatedNodeName": node or None}}
@@ -405,7 +409,7 @@ class Reports:
             },
             "reason": reason,
             "message": message,
-            "type": "Normal" if reason in ("Scheduled", "Waiting") else "Warning",
+            "type": "Normal" if reason in ("Scheduled", "Waiting", "Preempted") else "Warning",
             "count": 1,
             "firstTimestamp": at,
             "lastTimestamp": at,

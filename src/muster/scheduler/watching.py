@@ -18,6 +18,7 @@ from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest, Malformed
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import COMPOSITE_SCHEDULED, INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
+from muster.scheduler.residents import BUDGETS, budget_of
 from muster.scheduler.stocktaking import STORAGE, Shelf, shelves
 from muster.scheduler.trees import is_satisfied, nodes_of, tree_of
 from muster.scheduler.versions import Versions, version
@@ -42,12 +43,15 @@ class Watching:
         self._ingest, self._cache, self._queue = ingest, cache, queue
         self._commit, self._reports, self._heldback, self._families = commit, reports, heldback, families
         self._said: list[Write] = []
-        self._versions = {r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, PODS, *STORAGE, *FAMILIES)}
+        self._versions = {
+            r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, BUDGETS, PODS, *STORAGE, *FAMILIES)
+        }
         self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
             NODES: self._put_node,
             NAMESPACES: self._put_namespace,
             COMPOSITES: self._put_composite,
             GROUPS: self._put_group,
+            BUDGETS: self._put_budget,
             PODS: self._put_pod,
             **{resource: partial(self._put_family, resource) for resource in FAMILIES},
         }
@@ -56,6 +60,7 @@ class Watching:
             NAMESPACES: self._drop_namespace,
             COMPOSITES: self._drop_composite,
             GROUPS: self._drop_group,
+            BUDGETS: self._drop_budget,
             PODS: self._drop_pod,
             **{resource: partial(self._regroup, resource, None) for resource in FAMILIES},
         }
@@ -107,7 +112,7 @@ class Watching:
     def _drop_other(self, resource: str, key: Key, uid: str, now: Instant) -> None:
         """Whatever had this name before an object that cannot be read is gone; its own earlier state is kept."""
         cache = self._cache
-        if resource in FAMILIES:
+        if resource in FAMILIES or resource == BUDGETS:
             return
         known: NodeRecord | CompositeRecord | GroupRecord | PodRecord | None
         if resource == NAMESPACES or resource in STORAGE:
@@ -144,6 +149,14 @@ class Watching:
 
     def _throw_away(self, shelf: Shelf, key: Key, now: Instant) -> None:
         shelf.put(key, None)
+
+    # -- disruption budgets
+
+    def _put_budget(self, obj: Object, now: Instant, listed: bool) -> None:
+        self._cache.residents.budgets[_key(obj)] = self._ingest.storage(obj, budget_of)
+
+    def _drop_budget(self, key: Key, now: Instant) -> None:
+        self._cache.residents.budgets.pop(key, None)
 
     # -- groups
 

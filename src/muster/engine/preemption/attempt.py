@@ -1,0 +1,195 @@
+"""One attempt to make room for an entry that did not fit: whom to evict, and where its pods go then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from muster.engine.feasibility import feasible_nodes
+from muster.engine.kinds import Kinds
+from muster.engine.preemption import greedy
+from muster.engine.preemption.cost import Costs
+from muster.engine.preemption.judges import Judge, Ordinary, Slots, slots_judge
+from muster.engine.preemption.narrowing import narrow
+from muster.engine.preemption.units import Field
+from muster.engine.preemption.victims import FEW, MOST_ASKED, MOST_STEPS, Exact, lowest_level, spare
+from muster.engine.profile import Profile
+from muster.engine.work import Work
+from muster.model.diagnosis import Preemption, PreemptionOutcome, Victim
+from muster.model.plan import Bind, Evict, Nominate, Plan
+from muster.model.records import PodRecord, QueueEntry
+from muster.model.snapshot import Snapshot
+
+NEVER = "Never"
+
+
+class Preempted(NamedTuple):
+    """Evictions and nominations, if any; nothing is bound."""
+
+    plan: Plan
+    preemption: Preemption
+
+
+def preempt(snapshot: Snapshot, profile: Profile, entry: QueueEntry, budget: Work, now: int) -> Preempted:
+    """Looks for the best set of victims (M7). The entry must have failed on this very snapshot.
+
+    Without the victims the ordinary decision places as many of the pods as it would with everything of lower priority
+    gone, the minimum at least; and putting any victim back would spoil that.
+    """
+    nothing = Plan(snapshot.revision)
+    if policy(entry) == NEVER:
+        return Preempted(nothing, Preemption(PreemptionOutcome.NEVER))
+    field = Field(snapshot, entry.priority)
+    if not field.pods and not field.freeing:
+        return Preempted(nothing, Preemption(PreemptionOutcome.NO_VICTIMS))
+    awaited = _ongoing(field, profile, entry)
+    if awaited:
+        return Preempted(nothing, Preemption(PreemptionOutcome.ONGOING, awaited=awaited))
+    ordinary = Ordinary(field, profile, entry, budget)
+    if field.freeing and (decided := ordinary.decide(frozenset())).plan.binds:
+        return _awaiting(field, decided.plan.binds, snapshot)
+    costs = Costs(field, now)
+    found = _victims(field, ordinary, costs, profile, entry)
+    if found is None:
+        return Preempted(nothing, Preemption(PreemptionOutcome.NO_VICTIMS, candidates=len(field.pods)))
+    return _evicting(field, costs, ordinary.decide(found.units).plan.binds, found)
+
+
+def policy(entry: QueueEntry) -> str:
+    """What the root group says, else the pods, which agree (P30)."""
+    record = entry.tree.record if entry.tree is not None else entry.group
+    if record is not None and record.preemption_policy is not None:
+        return record.preemption_policy
+    return entry.pods[0].preemption_policy
+
+
+def _ongoing(field: Field, profile: Profile, entry: QueueEntry) -> frozenset[str]:
+    """Terminating pods of lower priority on nodes that members are nominated to and may still use (P27)."""
+    nominated = [pod for pod in entry.pods if pod.nominated_node is not None]
+    if not nominated or not field.freeing:
+        return frozenset()
+    leaving: dict[str, list[str]] = {}
+    for pod in field.freeing:
+        leaving.setdefault(pod.node or "", []).append(pod.uid)
+    snapshot, kinds = field.snapshot, Kinds(field.snapshot, entry.pods)
+    awaited: set[str] = set()
+    for pod in nominated:
+        at = snapshot.nodes.index.get(pod.nominated_node or "")
+        if at is None or pod.nominated_node not in leaving:
+            continue
+        cls = pod.cls if kinds.plain else kinds.of(pod)
+        if feasible_nodes(snapshot.nodes, cls, profile).passes[at]:
+            awaited.update(leaving[pod.nominated_node])
+    return frozenset(awaited)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    units: frozenset[int]
+    best: bool
+
+
+def _victims(field: Field, ordinary: Ordinary, costs: Costs, profile: Profile, entry: QueueEntry) -> _Found | None:
+    """None: all of them would not be enough."""
+    everything = list(range(len(field)))
+    judge: Judge = ordinary
+    slots = slots_judge(field, ordinary.base, profile, entry)
+    if slots is not None:
+        judge = slots
+        target = slots.counted(int(slots.sums_without(np.arange(len(field.pods))).max(initial=0)))
+    else:
+        target = ordinary.placed(frozenset(everything))
+    if not target:
+        return None
+    known = _by_slots(slots, costs, target) if slots is not None else None
+    if known is None:
+        known = _by_asking(field, judge, costs, target, everything)
+    if slots is not None and ordinary.placed(known) < target:
+        judge, target = ordinary, ordinary.placed(frozenset(everything))
+        if not target:
+            return None
+        known = _by_asking(field, judge, costs, target, everything)
+    if len(field) > FEW:
+        return _Found(known, best=len(known) <= 1 and len(field.records(known)) == 1)
+    steps = MOST_STEPS if slots is judge else MOST_ASKED
+    units, best = Exact(judge, costs, target, steps).improve(everything, known)
+    if slots is judge and units != known and ordinary.placed(units) < target:
+        return _Found(known, best=False)
+    return _Found(units, best)
+
+
+def _by_slots(slots: Slots, costs: Costs, target: int) -> frozenset[int] | None:
+    """Step by step on arrays, at the lowest level that suffices."""
+    field = slots.field
+    priority = np.array(field.priority, dtype=np.int64)
+    guarded = bool(field.snapshot.running and field.snapshot.running.budgets)
+    free = np.array([not costs.protected(u) for u in range(len(field))] if guarded else True, dtype=bool)
+    free = np.broadcast_to(free, priority.shape)
+
+    def suffices(chosen: np.ndarray) -> bool:
+        return int(slots.sums_without(np.flatnonzero(chosen[field.unit])).max(initial=0)) >= target
+
+    for among in (free, np.ones(len(field), dtype=bool)):
+        levels = np.unique(priority[among])
+        if not len(levels) or not suffices(among):
+            continue
+        low, high = 0, len(levels) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if suffices(among & (priority <= levels[middle])):
+                high = middle
+            else:
+                low = middle + 1
+        chosen = among & (priority <= levels[low])
+        return greedy.choose(slots, costs, np.flatnonzero(chosen).tolist(), target)
+    return None
+
+
+def _by_asking(field: Field, judge: Judge, costs: Costs, target: int, everything: Sequence[int]) -> frozenset[int]:
+    """Sparing whoever can be spared, question by question."""
+    level = lowest_level(everything, costs, lambda units: judge.placed(frozenset(units)) >= target)
+    chosen = everything if level is None else level
+    return spare(judge, narrow(field, judge, costs, chosen, target), target, costs)
+
+
+def _awaiting(field: Field, binds: Sequence[Bind], snapshot: Snapshot) -> Preempted:
+    nodes = {bind.node for bind in binds}
+    awaited = frozenset(pod.uid for pod in field.freeing if pod.node in nodes)
+    steps = tuple(Nominate(bind.pod, bind.uid, bind.node) for bind in binds)
+    plan = Plan(snapshot.revision, steps, _generations(snapshot, nodes))
+    return Preempted(plan, Preemption(PreemptionOutcome.AWAITED, awaited=awaited, placed=len(binds)))
+
+
+def _evicting(field: Field, costs: Costs, binds: Sequence[Bind], found: _Found) -> Preempted:
+    snapshot, units = field.snapshot, found.units
+    victims = tuple(_victim(field, u, field.pods[place]) for u in sorted(units) for place in field.pods_of[u])
+    nodes = {bind.node for bind in binds}
+    nominations = [Nominate(bind.pod, bind.uid, bind.node) for bind in binds]
+    evictions = [Evict(victim.pod, victim.uid, victim.node) for victim in victims]
+    awaited = {pod.uid for pod in field.freeing if pod.node in nodes} | {victim.uid for victim in victims}
+    cost = costs(units)
+    preemption = Preemption(
+        PreemptionOutcome.FOUND,
+        victims,
+        tuple(field.groups(units)),
+        frozenset(awaited),
+        placed=len(binds),
+        candidates=len(field.pods),
+        violations=cost[0],
+        highest=cost[1],
+        started=cost[3],
+        best=found.best,
+    )
+    plan = Plan(snapshot.revision, (*evictions, *nominations), _generations(snapshot, nodes))
+    return Preempted(plan, preemption)
+
+
+def _victim(field: Field, unit: int, pod: PodRecord) -> Victim:
+    return Victim(pod.key, pod.uid, pod.node or "", field.priority[unit], field.whole[unit])
+
+
+def _generations(snapshot: Snapshot, nodes: set[str]) -> dict[str, int]:
+    return {node: snapshot.generations.item(snapshot.nodes.index[node]) for node in nodes}

@@ -1,0 +1,116 @@
+"""What it costs to evict a set of units: M7's order, as tuples that compare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from muster.engine.preemption.units import Field
+from muster.model.keys import Key
+
+Cost = tuple[int, int, int, int, int, int]
+"""Budget violations, highest priority, sum of (priority + 2^31), started pods, core members, pod-microseconds lost."""
+
+BASE = 1 << 31
+NOTHING: Cost = (0, -BASE, 0, 0, 0, 0)
+
+
+class Costs:
+    """Costs of the units of a field."""
+
+    def __init__(self, field: Field, now: int) -> None:
+        self.field = field
+        running = field.snapshot.running
+        assert running is not None
+        self._now = now
+        self._spaces = field.snapshot.neighbours.spaces
+        self._budgets = running.budgets
+        self._surplus = _surplus(field)
+        self._meant: dict[tuple[str, object], tuple[int, ...]] = {}
+        self._of: dict[int, tuple[int, int, int, int, tuple[int, ...], tuple[tuple[Key, int], ...]]] = {}
+
+    def _unit(self, number: int) -> tuple[int, int, int, int, tuple[int, ...], tuple[tuple[Key, int], ...]]:
+        """(priority, sum, started, lost, budgets that mean its pods, pods by group with a minimum)."""
+        known = self._of.get(number)
+        if known is None:
+            field = self.field
+            pods = [field.pods[place] for place in field.pods_of[number]]
+            priority = field.priority[number]
+            started = [pod for pod in pods if pod.started]
+            groups = Counter(Key(pod.key.namespace, pod.group) for pod in pods if pod.group is not None)
+            known = self._of[number] = (
+                priority,
+                (priority + BASE) * len(pods),
+                len(started),
+                sum(max(self._now - pod.started, 0) for pod in started),
+                tuple(budget for pod in pods for budget in self._budgets_of(pod.key.namespace, pod.labels)),
+                tuple((group, count) for group, count in groups.items() if group in self._surplus),
+            )
+        return known
+
+    def _budgets_of(self, namespace: str, labels: tuple[tuple[str, str], ...]) -> tuple[int, ...]:
+        if not self._budgets:
+            return ()
+        known = self._meant.get((namespace, labels))
+        if known is None:
+            mapping = dict(labels)
+            known = self._meant[namespace, labels] = tuple(
+                i for i, b in enumerate(self._budgets) if b.selector.selects(namespace, mapping, self._spaces)
+            )
+        return known
+
+    def protected(self, number: int) -> bool:
+        """Whether evicting it alone violates a budget; one pod of a unit protects all of it (P16)."""
+        if not self._budgets:
+            return False
+        return any(count > self._budgets[b].allowed for b, count in Counter(self._unit(number)[4]).items())
+
+    def guarded(self, number: int) -> bool:
+        """Whether any budget means a pod of it."""
+        return bool(self._budgets) and bool(self._unit(number)[4])
+
+    def __call__(self, units: Iterable[int]) -> Cost:
+        highest, total, started, lost = -BASE, 0, 0, 0
+        budgets: Counter[int] = Counter()
+        groups: Counter[Key] = Counter()
+        for number in units:
+            priority, amount, begun, seconds, meant, members = self._unit(number)
+            highest = max(highest, priority)
+            total += amount
+            started += begun
+            lost += seconds
+            budgets.update(meant)
+            for group, count in members:
+                groups[group] += count
+        violations = sum(max(count - max(self._budgets[b].allowed, 0), 0) for b, count in budgets.items())
+        core = sum(max(count - self._surplus[group], 0) for group, count in groups.items())
+        return violations, highest, total, started, core, lost
+
+    def names(self, units: Iterable[int]) -> list[Key]:
+        """What breaks the last ties."""
+        return sorted(pod.key for pod in self.field.records(frozenset(units)))
+
+    def dispensable(self, number: int) -> tuple[object, ...]:
+        """Sorts units so that the first is the first to go.
+
+        Members of a gang are told apart as surplus or core each by itself, though only together they are either.
+        """
+        priority, amount, started, lost, _, members = self._unit(number)
+        core = sum(max(count - self._surplus[group], 0) for group, count in members)
+        first = self.field.pods[self.field.pods_of[number][0]].key
+        return (self.protected(number), self.guarded(number), priority, amount, started, core, lost, first)
+
+
+def _surplus(field: Field) -> dict[Key, int]:
+    """By gang, how many running members it has above its minimum."""
+    running = field.snapshot.running
+    assert running is not None
+    groups = field.snapshot.groups
+    if not groups:
+        return {}
+    there: Counter[Key] = Counter(
+        Key(pod.key.namespace, pod.group)
+        for pod in running.pods
+        if pod.group is not None and not pod.terminating and pod.uid not in running.leaving
+    )
+    return {key: max(count - groups[key].min_count, 0) for key, count in there.items() if key in groups}
