@@ -28,8 +28,8 @@ from muster.runtime.wiring import Setup, alone
 
 PODS = "/api/v1/namespaces/default/pods"
 Values = Mapping[str, float]
-GROUP = 100
-"""Writers in process that wait for their answers at a time."""
+GROUPS, GROUP = 4, 50
+"""Writers in process, and how many pods each creates before it waits for all of them to be on the disk."""
 CONNECTIONS = 64
 """Writers over HTTP, each with a connection of its own."""
 IN_PROCESS, OVER_HTTP, LISTED = 20_000, 10_000, 20_000
@@ -78,11 +78,16 @@ async def _created(data: Path, texts: list[bytes]) -> tuple[float, float]:
     assert local.keeper is not None
     calm_collector()
     before, began = _resident(), time.perf_counter()
-    for start in range(0, count, GROUP):
-        for text in texts[start : start + GROUP]:
-            _expect(local.handle(Request("POST", PODS, body=text)), 201)
-        if not await local.settle():
-            raise Unfinished(f"the disk is full: {local.keeper.full}")
+    left = iter(range(0, count, GROUP))
+
+    async def work() -> None:
+        for start in left:
+            for text in texts[start : start + GROUP]:
+                _expect(local.handle(Request("POST", PODS, body=text)), 201)
+            if not await local.settle():
+                raise Unfinished("the disk is full")
+
+    await asyncio.gather(*(work() for _ in range(GROUPS)))
     rate = count / (time.perf_counter() - began)
     gc.collect()
     memory = (_resident() - before) / count

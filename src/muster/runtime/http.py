@@ -44,6 +44,8 @@ MOST_READING = 128
 SMALL = 1 << 16
 READ_WITHIN = 30.0
 """Seconds that a client gets to send a body."""
+MANY, PAUSE = 10, 0.01
+"""While more watches than that are open, each rests for so many seconds after it has told something: less to do."""
 LINES_KEPT = 1_000
 """Encoded events that are kept for the other watches of the same changes."""
 
@@ -251,10 +253,13 @@ class Front:
         with self._changes.listening() as bell:
             while clock() < ends and not _over(watch):
                 bell.clear()
-                await self._write(response, watch, watch.poll())
+                events = watch.poll()
+                await self._write(response, watch, events)
                 if watch.bookmarks and clock() >= bookmark_at:
                     bookmark_at += BOOKMARK_EVERY
                     await self._write(response, watch, [watch.bookmark()])
+                if events and len(self._watches) > MANY:
+                    await asyncio.sleep(PAUSE)
                 if not _over(watch):
                     await _heard(bell, min(ends, bookmark_at) - clock())
         if watch.expired:

@@ -30,17 +30,17 @@ class Keeper:
 
     Args:
         store: as `Journal.load` made it, and not written to since.
-        changes: rung whenever more is safe.
+        told: rung whenever more is safe.
     """
 
-    def __init__(self, store: Store, journal: Journal, changes: Changes) -> None:
+    def __init__(self, store: Store, journal: Journal, told: Changes) -> None:
         self.full = ""
         """Why nothing can be written; "": it can."""
         self.begin_anew: Callable[[], None] = lambda: None
         """Called when changes were taken back, or when writing is possible again: who acted on them starts afresh."""
+        self.told = told
         self._store = store
         self._journal = journal
-        self._changes = changes
         self._writing: list[Change] = []
         self._due = False
         self._looked = 0.0
@@ -113,7 +113,7 @@ class Keeper:
         self._writing = []
         while self._waiting and self._waiting[0][0] <= revision:
             _tell(self._waiting.popleft()[1], True)
-        self._changes.ring()
+        self.told.ring()
 
     def _take_back(self, failure: Unwritten) -> None:
         self.full = str(failure)

@@ -29,6 +29,8 @@ class Local:
         self.server = server
         self.clock = clock
         self.changes = changes
+        self.told = changes if keeper is None else keeper.told
+        """Rung when there is something to tell those outside."""
         self.keeper = keeper
         """Makes everything durable; None: nothing is kept."""
         self._streams: dict[str, _Stream] = {}

@@ -27,7 +27,7 @@ OPEN = Guard(None, frozenset(), False)
 async def serve(cluster: Cluster, port: int, ready: Ready) -> None:
     """Serves `cluster` on loopback until SIGINT or SIGTERM; ends within a second."""
     local = cluster.local
-    app = application(local.handle, local.changes, routes=routes(lambda: cluster), settle=local.settle)
+    app = application(local.handle, local.told, routes=routes(lambda: cluster), settle=local.settle)
     await _serve(app, local, cluster.loop, cluster.worker, port, LOOPBACK, OPEN, ready)
 
 
@@ -35,7 +35,7 @@ async def serve_alone(server: Alone, port: int, host: str, guard: Guard, ready: 
     """Serves an API server without a scheduler, likewise, wherever `guard` has found it safe."""
     local = server.local
     asked = guard.admits if guard.asks else None
-    app = application(local.handle, local.changes, settle=local.settle, guard=asked)
+    app = application(local.handle, local.told, settle=local.settle, guard=asked)
     await _serve(app, local, server.loop, server.worker, port, host, guard, ready)
 
 

@@ -124,7 +124,7 @@ def alone(setup: Setup, chosen: Collection[str], changes: Changes | None = None)
     Raises:
         Unusable: the directory of its data is.
     """
-    log, changes = Log(), changes or Changes()
+    log = Log()
     local = _local(setup, changes)
     worker = Worker()
     loop = Loop(local, worker, log, PATIENT)
@@ -136,12 +136,14 @@ def alone(setup: Setup, chosen: Collection[str], changes: Changes | None = None)
     return Alone(local, loop, worker, log)
 
 
-def _local(setup: Setup, changes: Changes) -> Local:
+def _local(setup: Setup, given: Changes | None) -> Local:
+    """Whoever gives a bell of its own hears everything by it; else those outside get another one than the machines."""
+    changes = given or Changes()
     store = keeper = None
     if setup.data is not None:
         journal = Journal(setup.data)
         store = journal.load(HISTORY)
-        keeper = Keeper(store, journal, changes)
+        keeper = Keeper(store, journal, given or Changes())
     server = ApiServer(
         setup.gates,
         new_uid=lambda: str(uuid.uuid4()),
