@@ -18,7 +18,7 @@ from muster.engine.program import Program
 from muster.engine.search import Outcome
 from muster.engine.trial import Trial
 
-LARGEST = 2_000
+LARGEST = 400
 """Programs with more columns for members are left to the search."""
 TRIES = 12
 """So many solutions are looked at."""
