@@ -1,0 +1,210 @@
+"""Whom to evict, found by trying sets of victims in the order of their cost: exact and slow, for tiny clusters.
+
+Shares nothing with the engine: what fits is asked of `oracle`, on a cluster built anew without the victims.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from muster.model.keys import Key
+from muster.model.neighbours import LabelRequirement, PodSelector
+from muster.model.records import GroupRecord, NodeRecord, PodRecord, QueueEntry
+from muster.model.running import DisruptionBudget, Running
+from muster.model.snapshot import Snapshot
+from muster.testing import builders, oracle
+
+NOW = 10_000
+RACK = "rack"
+Unit = tuple[PodRecord, ...]
+Price = tuple[int, int, int, int, int, int, tuple[Key, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A cluster and an entry that may evict."""
+
+    nodes: tuple[NodeRecord, ...]
+    pods: tuple[PodRecord, ...]
+    groups: tuple[GroupRecord, ...]
+    budgets: tuple[DisruptionBudget, ...]
+    entry: QueueEntry
+
+    def snapshot(self, without: Iterable[PodRecord] = ()) -> Snapshot:
+        gone = {pod.uid for pod in without}
+        there = tuple(pod for pod in self.pods if pod.uid not in gone)
+        made = builders.snapshot(self.nodes, there, groups=self.groups, pending=self.entry.pods)
+        return replace(made, running=Running(there, budgets=self.budgets))
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The most pods that can be placed, and the cheapest victims for that."""
+
+    placed: int
+    victims: frozenset[Key]
+    price: Price
+
+
+def units(instance: Instance) -> tuple[list[Unit], list[PodRecord]]:
+    """What could be evicted, and what is going anyway (P7, P8, P10)."""
+    known = {group.key: group for group in instance.groups}
+    whole: dict[Key, list[PodRecord]] = {}
+    single: list[Unit] = []
+    going: list[PodRecord] = []
+    for pod in instance.pods:
+        group = known.get(Key(pod.key.namespace, pod.group)) if pod.group else None
+        if priority_of(instance, pod) >= instance.entry.priority:
+            continue
+        if pod.terminating:
+            going.append(pod)
+        elif group is not None and group.disruption_all:
+            whole.setdefault(group.key, []).append(pod)
+        else:
+            single.append((pod,))
+    return [*single, *(tuple(some) for some in whole.values())], going
+
+
+def priority_of(instance: Instance, pod: PodRecord) -> int:
+    for group in instance.groups:
+        if pod.group == group.key.name:
+            return group.priority
+    return pod.priority
+
+
+def price(instance: Instance, victims: Sequence[PodRecord]) -> Price:
+    """M7, from the budgets on."""
+    broken = 0
+    for budget in instance.budgets:
+        meant = sum(budget.selector.selects(pod.key.namespace, dict(pod.labels), {}) for pod in victims)
+        broken += max(meant - budget.allowed, 0)
+    priorities = [priority_of(instance, pod) for pod in victims]
+    core = 0
+    for group in instance.groups:
+        mine = sum(pod.group == group.key.name for pod in victims)
+        running = sum(pod.group == group.key.name and not pod.terminating for pod in instance.pods)
+        core += max(mine - max(running - group.min_count, 0), 0)
+    return (
+        broken,
+        max(priorities, default=-(2**31)),
+        sum(priority + 2**31 for priority in priorities),
+        sum(pod.started > 0 for pod in victims),
+        core,
+        sum(NOW - pod.started for pod in victims if pod.started),
+        tuple(sorted(pod.key for pod in victims)),
+    )
+
+
+def best(instance: Instance, most_tries: int = 40_000) -> Best | None:
+    """None: nothing helps. Where the minimum fits once those are gone that terminate already, it is waited for (P3).
+
+    Raises:
+        OverflowError: more sets would have to be tried than that.
+    """
+    every, going = units(instance)
+    now = oracle.can_place(instance.snapshot(going), instance.entry)
+    if now.feasible:
+        return Best(now.most, frozenset(), price(instance, ()))
+    able = oracle.can_place(instance.snapshot([*going, *(pod for unit in every for pod in unit)]), instance.entry)
+    if not able.feasible:
+        return None
+    known: dict[frozenset[str], bool] = {}
+    heap: list[tuple[Price, tuple[int, ...]]] = [(price(instance, ()), ())]
+    for _ in range(most_tries):
+        cost, chosen = heapq.heappop(heap)
+        victims = [pod for number in chosen for pod in every[number]]
+        uids = frozenset(pod.uid for pod in victims)
+        if uids not in known:
+            placed = oracle.can_place(instance.snapshot([*going, *victims]), instance.entry)
+            known[uids] = placed.feasible and placed.most >= able.most
+        if known[uids]:
+            return Best(able.most, frozenset(pod.key for pod in victims), cost)
+        for number in range(chosen[-1] + 1 if chosen else 0, len(every)):
+            more = (*chosen, number)
+            heapq.heappush(heap, (price(instance, [*victims, *every[number]]), more))
+    raise OverflowError(f"{most_tries} sets of victims were not enough")
+
+
+def redundant(instance: Instance, victims: Iterable[Key], placed: int) -> list[str]:
+    """Victims that could be put back without fewer pods being placed, one sentence each."""
+    gone = set(victims)
+    every, going = units(instance)
+    chosen = [unit for unit in every if unit[0].key in gone]
+    wrong: list[str] = []
+    for unit in chosen:
+        others = [pod for other in chosen if other is not unit for pod in other]
+        answer = oracle.can_place(instance.snapshot([*going, *others]), instance.entry)
+        if answer.feasible and answer.most >= placed:
+            wrong.append(f"{unit[0].key} need not go")
+    return wrong
+
+
+def instances(seed: int, *, nodes: int = 8, pods: int = 24) -> Iterator[Instance]:
+    """Random instances of full clusters, without end; the same ones for a seed."""
+    random = Random(seed)
+    while True:
+        yield _instance(random, random.randint(1, nodes), random.randint(1, pods))
+
+
+def _instance(random: Random, size: int, count: int) -> Instance:
+    nodes = tuple(
+        builders.node(f"n{i}", gpus=random.choice((1, 2, 4)), cpu=4_000, labels={RACK: random.choice("ab")})
+        for i in range(size)
+    )
+    names = ("x", "y", "z")
+    groups = tuple(
+        builders.group(
+            name, random.randint(1, 3), priority=random.choice((10, 20, 30)), disruption_all=random.random() < 0.5
+        )
+        for name in names
+    )
+    running: list[PodRecord] = []
+    free = {node.name: dict(node.allocatable) for node in nodes}
+    for number in range(2 * count):
+        made = _running(random, f"v{number}", groups, [node.name for node in nodes])
+        room = free[made.node or ""]
+        if len(running) < count and all(room.get(name, 0) >= amount for name, amount in made.usage):
+            running.append(made)
+            for name, amount in made.usage:
+                room[name] -= amount
+    budgets = tuple(
+        DisruptionBudget(Key("default", f"b{app}"), _covering(app), random.randint(0, 1))
+        for app in random.sample("pqr", random.randint(0, 2))
+    )
+    return Instance(nodes, tuple(running), groups, budgets, _entry(random))
+
+
+def _running(random: Random, name: str, groups: Sequence[GroupRecord], nodes: Sequence[str]) -> PodRecord:
+    group = random.choice(groups) if random.random() < 0.4 else None
+    made = builders.pod(
+        name,
+        node=random.choice(nodes),
+        group=group.key.name if group else None,
+        priority=group.priority if group else random.choice((10, 20, 30)),
+        gpus=random.choice((1, 1, 2)),
+        cpu=random.choice((0, 1_000, 2_000)),
+        labels={"app": random.choice("pqrs")},
+    )
+    begun = random.choice((0, random.randint(1, 5) * 1_000))
+    return replace(made, started=begun, terminating=random.random() < 0.05)
+
+
+def _covering(app: str) -> PodSelector:
+    return PodSelector((LabelRequirement("app", "In", (app,)),), ("default",))
+
+
+def _entry(random: Random) -> QueueEntry:
+    priority = random.choice((15, 25, 40))
+    big = builders.pod_class(gpus=random.choice((1, 2)), cpu=random.choice((0, 1_000)))
+    small = builders.pod_class(gpus=1, cpu=random.choice((0, 2_000)))
+    if random.random() < 0.3:
+        return replace(builders.entry(builders.pod("p1", big, priority=priority)), may_preempt=True)
+    count = random.randint(1, 4)
+    kinds = (big, small) if random.random() < 0.4 else (big,)
+    key = RACK if random.random() < 0.4 else None
+    group = builders.group("pre", random.randint(1, count), priority=priority, topology_key=key)
+    members = [builders.pod(f"p{i}", random.choice(kinds), group="pre", priority=priority) for i in range(count)]
+    return replace(builders.entry(*members, group=group), may_preempt=True)
