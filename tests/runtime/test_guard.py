@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from muster.api.gates import FeatureGates
+from muster.cli import up
 from muster.cli.app import run
 from muster.runtime.guard import Exposure, Guard, Unsafe, guard
 from muster.runtime.http import application, listen
@@ -149,7 +150,8 @@ def test_with_both_either_is_enough(certificates):
     assert status_of(known, ca=ca) == 401
 
 
-def test_the_command_refuses_at_the_option(tmp_path, capsys):
+def test_the_command_refuses_at_the_option(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(up, "calm_collector", lambda: None)  # it is for a process that serves nothing but a cluster
     assert run(["api-server", "--host", "0.0.0.0"]) == 2
     assert "muster: --host: 0.0.0.0 can be reached" in capsys.readouterr().err
     assert run(["api-server", "--controllers", "jobz"]) == 2
