@@ -109,10 +109,26 @@ def test_an_order_is_found_for_what_fits_and_nothing_is_placed_for_what_does_not
     assert in_some_order(trial, [Cell(part, 0, 0, 1), Cell(part, 1, 0, 1)])
 
 
+def test_alike_nodes_are_one_in_large_questions_and_that_proves_but_places_nothing():
+    trial, (web,) = world("a" * LARGEST + "b", (EVEN, "web"))
+    assert outcome(trial, flat(4, (web, 4))) is Outcome.STOPPED
+    cluster = [builders.node(f"n{n}", pods=9, labels={ZONE: "a"}) for n in range(LARGEST)]
+    cluster.append(builders.node("small", pods=1, labels={ZONE: "b"}))
+    pod = builders.pod("p", builders.pod_class(demands=EVEN), labels={"app": "web"})
+    snapshot = builders.snapshot(cluster, pending=[pod])
+    kinds = Kinds(snapshot, [pod])
+    trial = Trial(snapshot, default_profile(), [kinds.of(pod)], kinds)
+    assert outcome(trial, flat(4, (trial.class_of(pod), 4))) is Outcome.IMPOSSIBLE
+    assert outcome(trial, flat(3, (trial.class_of(pod), 4))) is Outcome.STOPPED
+
+
 def test_the_largest_questions_are_left_to_the_search():
-    trial, (web,) = world("a" * 1001, (EVEN, "web"))
-    many = tuple((web, 1) for _ in range(LARGEST // 1001 + 1))
-    assert draw(trial, Part(1, members=many), 1_000) == (Outcome.STOPPED, 0, (), {}, frozenset())
+    cluster = [builders.node(f"n{n}", cpu=n + 1, labels={ZONE: "a"}) for n in range(LARGEST + 1)]
+    pod = builders.pod("p", builders.pod_class(demands=EVEN, cpu=1), labels={"app": "web"})
+    snapshot = builders.snapshot(cluster, pending=[pod])
+    kinds = Kinds(snapshot, [pod])
+    trial = Trial(snapshot, default_profile(), [kinds.of(pod)], kinds)
+    assert draw(trial, flat(1, (trial.class_of(pod), 1)), 1_000) == (Outcome.STOPPED, 0, (), {}, frozenset())
 
 
 @pytest.mark.parametrize("number", [2927, 2933, 4247, 4973, 10547])

@@ -18,8 +18,8 @@ from muster.engine.program import Program
 from muster.engine.search import Outcome
 from muster.engine.trial import Trial
 
-LARGEST = 400
-"""Programs with more columns for members are left to the search."""
+LARGEST = 200
+"""So many columns for members at most; more nodes are taken together where they are alike, or left to the search."""
 TRIES = 12
 """So many solutions are looked at."""
 FEW = 64
@@ -74,7 +74,7 @@ def draw(trial: Trial, root: Part, limit: int) -> Drawn:
     """Looks for a placement of the root's need; about `limit` expansions may be spent."""
     plan = _Plan(trial, root)
     if plan.size > LARGEST:
-        return Drawn(Outcome.STOPPED, 0)
+        return _only_a_bound(trial, root, limit)
     if not plan.size:
         return Drawn(Outcome.IMPOSSIBLE, 0)
     plan.write()
@@ -100,15 +100,34 @@ def draw(trial: Trial, root: Part, limit: int) -> Drawn:
     return Drawn(Outcome.STOPPED, spent)
 
 
-class _Plan:
-    """The program of one question."""
+def _only_a_bound(trial: Trial, root: Part, limit: int) -> Drawn:
+    """With alike nodes as one: that may prove that there is no placement, and finds none."""
+    plan = _Plan(trial, root, clumped=True)
+    if plan.size > LARGEST:
+        return Drawn(Outcome.STOPPED, 0)
+    plan.write()
+    answer = plan.program.solve(limit)
+    return Drawn(Outcome.IMPOSSIBLE if answer.impossible else Outcome.STOPPED, answer.spent)
 
-    def __init__(self, trial: Trial, root: Part) -> None:
+
+class _Plan:
+    """The program of one question. `clumped`: alike nodes of the same domains are one with the room of all."""
+
+    def __init__(self, trial: Trial, root: Part, *, clumped: bool = False) -> None:
         self._trial, self._root = trial, root
         self.program = Program()
         self._leaves = [part for part in root.all() if part.members]
         classes = {cls for leaf in self._leaves for cls, _ in leaf.members}
         self._open = {cls: np.where(closed(trial, cls), 0, trial.state(cls).slots) for cls in classes}
+        self._rows = np.flatnonzero(trial.ledger.amounts[sorted(classes)].any(axis=0))
+        free = trial.ledger.capacity[self._rows] - trial.ledger.used[self._rows]
+        for clump in self._clumps(free) if clumped else ():
+            first = int(clump[0])
+            free[:, first] = np.maximum(free[:, clump], 0).sum(axis=1)
+            for column in self._open.values():
+                column[first] = column[clump].sum()
+                column[clump[1:]] = 0
+        self._room_of = free
         self.size = sum(int(np.count_nonzero(self._open[cls])) for leaf in self._leaves for cls, _ in leaf.members)
         self._cells: list[tuple[Part, int, int, int]] = []
         """(leaf, place of the class in it, node, column)"""
@@ -134,15 +153,31 @@ class _Plan:
         self.program.at_least({self._satisfied[self._root]: 1}, 1)
         self.program.at_least({column: 1 for *_, column in self._cells}, 1)
 
+    def _clumps(self, free: np.ndarray) -> Iterator[np.ndarray]:
+        """Nodes with the same room that admit the same classes and are in the same domains."""
+        trial, ties = self._trial, self._trial.ties
+        table = [*free, *self._open.values()]
+        for counter, _ in ties.state() if ties is not None else ():
+            table += [trial.cut(counter.codes), trial.cut(counter.counted)]
+        for part in self._root.all():
+            within = np.full(len(trial), -1)
+            for d, nodes in enumerate(part.domains or ()):
+                within[nodes] = d
+            table.append(within)
+        _, kind = np.unique(np.array(table, dtype=np.int64), axis=1, return_inverse=True)
+        order = np.argsort(kind.ravel(), kind="stable")
+        ends = np.cumsum(np.bincount(kind.ravel()))
+        return (nodes for nodes in np.split(order, ends[:-1]) if len(nodes) > 1)
+
     def _room(self) -> None:
         ledger, on = self._trial.ledger, dict[int, list[tuple[int, int]]]()
         for leaf, i, node, column in self._cells:
             on.setdefault(node, []).append((leaf.members[i][0], column))
         for node, members in on.items():
-            free = ledger.capacity[:, node] - ledger.used[:, node]
-            for row in np.flatnonzero(ledger.amounts[[cls for cls, _ in members]].any(axis=0)).tolist():
+            for at, row in enumerate(self._rows.tolist()):
                 total = {column: int(ledger.amounts[cls, row]) for cls, column in members if ledger.amounts[cls, row]}
-                self.program.at_most(total, int(free[row]))
+                if total:
+                    self.program.at_most(total, int(self._room_of[at, node]))
 
     def _group(self, part: Part) -> list[tuple[int, int]]:
         """Writes a group and all below it; (node, column) of all its members."""
