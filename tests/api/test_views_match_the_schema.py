@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from muster.api import catalog
+from muster.api.definitions import SchemaProps
 from muster.api.meta import Condition
 from muster.apiserver.schema import member, resolved, schema
 
-TYPES = {str: "string", int: "integer", bool: "boolean", dict: "object", tuple: "array"}
+TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", tuple: "array"}
 
 
 def problems(struct: type[msgspec.Struct], node: Any, path: str) -> Iterator[str]:
@@ -39,8 +40,10 @@ def mismatch(hint: Any, node: Any, path: str) -> Iterator[str]:
     (option,) = options
     origin = typing.get_origin(option) or option
     if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
-        if path.count(".") < 14:
+        if path.count(".") < (5 if origin is SchemaProps else 14):  # a schema has schemas inside
             yield from problems(origin, node, path)
+        return
+    if origin is Any:
         return
     if TYPES[origin] != node["type"]:
         yield f"{path} is {node['type']}, read as {origin.__name__}"

@@ -281,6 +281,11 @@ def _missing(index: int, name: str) -> FieldError:
 
 def definition_status(new: Raw, old: Raw | None, gates: FeatureGates) -> Errors:
     """The storage version is among the stored ones, and all of those are versions."""
+    view = checks.typed(new, definitions.CustomResourceDefinition)
+    if isinstance(view, FieldError):
+        return [view]
+    if view.status == definitions.DefinitionStatus():
+        return []
     stored = new.get("status", {}).get("storedVersions") or []
     versions = new["spec"].get("versions") or ()
     path = Path("status") / "storedVersions"

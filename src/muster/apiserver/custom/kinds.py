@@ -12,10 +12,12 @@ from muster.api.gates import FeatureGates
 from muster.api.structure import expressions, filling, jsonpath, values
 from muster.api.validation import checks, meta
 from muster.api.validation.checks import Errors
-from muster.api.validation.field import ROOT, FieldError
+from muster.api.validation.field import ROOT, FieldError, Type
 
 Json = dict[str, Any]
 
+_BLOCKING = (Type.NOT_SUPPORTED, Type.REQUIRED, Type.TOO_LONG, Type.TOO_MANY, Type.TYPE_INVALID)
+"""Errors after which rules in CEL are not asked."""
 _ALWAYS = ("apiVersion", "kind", "metadata")
 
 
@@ -94,7 +96,9 @@ def errors(structure: Raw, namespaced: bool, has_rules: bool, new: Raw, old: Raw
     found = [*meta.metadata(view.metadata, was, namespaced=namespaced), *values.errors(structure, new, ROOT)]
     if not has_rules:
         return found
-    return [*found, expressions.NOT_CHECKED] if found else expressions.errors(structure, new, old, ROOT)
+    if any(error.type in _BLOCKING for error in found):
+        return [*found, expressions.NOT_CHECKED]
+    return [*found, *expressions.errors(structure, new, old, ROOT)]
 
 
 def made(definition: Raw, version: Raw) -> CustomKind:
