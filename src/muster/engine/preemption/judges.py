@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -45,7 +46,9 @@ class Ordinary:
 
     def __init__(self, field: Field, profile: Profile, entry: QueueEntry, budget: Work) -> None:
         self.field = field
-        self._profile, self._entry, self._budget = profile, entry, budget
+        # Of several domains the one that takes most members (M7), however full it is.
+        self._profile = replace(profile, placement=replace(profile.placement, pod_count=1, allocation=0))
+        self._entry, self._budget = entry, budget
         self._base = without(field.snapshot, field.freeing)
         self._known: dict[frozenset[int], int] = {}
         self.asked = 0
