@@ -13,8 +13,8 @@ import yaml
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-DEFINITION, RUN = EXAMPLES / "trainingruns.yaml", EXAMPLES / "trainingrun.yaml"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "training"
+DEFINITION, RUN = EXAMPLES / "definition.yaml", EXAMPLES / "run.yaml"
 
 
 @pytest.fixture(scope="module")
