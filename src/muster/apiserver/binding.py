@@ -7,7 +7,7 @@ from typing import Any
 from muster.api.calls import Response
 from muster.api.instant import to_time
 from muster.api.validation.field import Path
-from muster.apiserver import decode, deletion, status
+from muster.apiserver import admission_chain, decode, deletion, status
 from muster.apiserver.log import Raw
 from muster.apiserver.schema import schema
 from muster.apiserver.state import Call
@@ -18,7 +18,7 @@ TARGET = Path("target")
 
 def bind(call: Call) -> Response:
     """POST of a Binding to a pod: 201 and a Status. Once only, and not for a gated or a terminating pod (409)."""
-    binding = decode.part(call, schema("v1", "Binding"), "v1", "Binding")
+    binding: Raw = decode.part(call, schema("v1", "Binding"), "v1", "Binding")
     meta, target = binding.get("metadata") or {}, binding.get("target") or {}
     call.name = call.name or meta.get("name") or ""
     if (meta.get("name") or call.name) != call.name or (meta.get("namespace") or call.namespace) != call.namespace:
@@ -27,6 +27,8 @@ def bind(call: Call) -> Response:
             f"the path about {call.namespace}/{call.name}"
         )
     _check_target(call, target)
+    binding = admission_chain.connected(call, binding, ("", "v1", "Binding"), dry_run=call.dry_run())
+    meta, target = binding.get("metadata") or {}, binding.get("target") or {}
     pod = call.stored()
     _check_pod(call, pod, meta)
     refused = call.state.refuse_binding

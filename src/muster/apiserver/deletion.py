@@ -9,7 +9,7 @@ from muster.api.calls import Response
 from muster.api.catalog import Kind
 from muster.api.instant import SECOND, Instant, to_time
 from muster.api.validation.field import Path
-from muster.apiserver import decode, priority, status
+from muster.apiserver import admission_chain, decode, priority, status
 from muster.apiserver.custom import definitions, dependents, registry
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.custom.registry import DEFINITIONS
@@ -36,6 +36,7 @@ def delete(call: Call) -> Response:
     call.stored()
     raw = call.store.get(call.kind.resource, call.namespace, call.name) or {}
     dry_run = call.dry_run(options)
+    admission_chain.deleting(call, call.kind.shown(raw), options, dry_run=dry_run)
     last, gone = delete_object(call.store, call.kind, raw, options, call.now, dry_run=dry_run)
     if call.kind is catalog.POD or not gone:
         return Response(200, call.kind.shown(last))
@@ -246,6 +247,7 @@ def delete_collection(call: Call, selected: list[Raw]) -> Response:
     deleted = []
     for raw in selected:
         _check_not_of_the_system(call.kind, raw)
+        admission_chain.deleting(call, raw, options, dry_run=dry_run)
     for raw in selected:
         meta = raw["metadata"]
         there = call.store.get(call.kind.resource, meta.get("namespace", ""), meta["name"])

@@ -7,7 +7,7 @@ from typing import Any
 from muster.api import catalog
 from muster.api.calls import Response
 from muster.api.instant import to_time
-from muster.apiserver import decode, deletion, selection, status
+from muster.apiserver import admission_chain, decode, deletion, selection, status
 from muster.apiserver.log import Raw
 from muster.apiserver.schema import schema
 from muster.apiserver.state import Call
@@ -32,6 +32,7 @@ def evict(call: Call) -> Response:
     deletion.check_options(call, options)
     dry_run = call.dry_run(options)
     pod = call.stored()
+    admission_chain.connected(call, eviction, ("policy", "v1", "Eviction"), dry_run=dry_run)
     deletion.check_preconditions(catalog.POD, pod, options.get("preconditions") or {})
     if not _unprotected(pod):
         _spend_budget(call, pod, dry_run)

@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.api.calls import Response
 from muster.api.validation.field import Path
-from muster.apiserver import apply, decode, ownership, patch, status, writes
+from muster.apiserver import admission_chain, apply, decode, ownership, patch, status, writes
 from muster.apiserver.custom import scale as custom_scale
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw
@@ -70,7 +70,9 @@ def _schema() -> Schema:
     return schema(API_VERSION, KIND)
 
 
-def _written(call: Call, old: Raw, scale: Json) -> Response:
+def _written(call: Call, old: Raw, scale: Raw) -> Response:
+    about = ("autoscaling", "v1", KIND)
+    scale = admission_chain.connected(call, scale, about, scale_of(call, old), dry_run=call.dry_run())
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:
         error = Path("spec.replicas").invalid(replicas, "must be greater than or equal to 0")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from muster.api import catalog
 from muster.api.calls import Request, Response
 from muster.api.gates import FeatureGates
 from muster.api.instant import Instant, to_time
-from muster.apiserver import deletion, priority, rest, status
+from muster.apiserver import admission_chain, deletion, priority, rest, status
+from muster.apiserver.asking import Answerer, Asking, Heard, Paused, nobody
 from muster.apiserver.state import RESERVED_NAMESPACES, State
 from muster.apiserver.storage import Store
 from muster.apiserver.watch import Watch
 
 HISTORY = 50_000
 """Changes of each resource that a watch may be behind before it expires."""
+
+
+MOST_TURNS = 100
+"""Rounds of questions to webhooks that one request may need."""
+_READING = frozenset({"GET", "HEAD"})
 
 
 class ApiServer:
@@ -42,6 +48,8 @@ class ApiServer:
         self.gates = gates
         self.store = Store(history) if store is None else store
         self._state = State(self.store, gates, new_uid, priority_admission)
+        self.answers: Answerer = nobody
+        """Answers the questions to webhooks of requests that are handled at once: a table, in tests and simulations."""
         _furnish(self.store, new_uid, started)
 
     @property
@@ -60,10 +68,52 @@ class ApiServer:
 
     def handle(self, request: Request, now: Instant) -> Response | Watch:
         """Carries out one call. Never raises: every failure is a Response whose body is a Status."""
+        made = self.begin(request, now)
+        while isinstance(made, Paused):
+            made = self.resume(made, [self.answers(ask) for ask in made.asks])
+        return made
+
+    def begin(self, request: Request, now: Instant) -> Response | Watch | Paused:
+        """Like `handle`, for those who call webhooks themselves: Paused where answers are needed first."""
+        if request.method not in _READING and admission_chain.hooked(self._state):
+            return self.resume(Paused(request, now), ())
+        made = self._carry_out(request, now)
+        assert not isinstance(made, Asking)
+        return made
+
+    def resume(self, paused: Paused, answers: Sequence[Heard]) -> Response | Watch | Paused:
+        """Goes on with a request, with one answer for each of its `asks`."""
+        paused.heard |= {ask.key: heard for ask, heard in zip(paused.asks, answers, strict=True)}
+        paused.turns += 1
+        state, new_uid, drawn = self._state, self._state.new_uid, iter(tuple(paused.uids))
+
+        def draw() -> str:
+            again = next(drawn, None)
+            if again is None:
+                again = new_uid()
+                paused.uids.append(again)
+            return again
+
+        state.new_uid, state.heard = draw, paused.heard
+        try:
+            made = self._carry_out(paused.request, paused.now)
+        finally:
+            state.new_uid, state.heard = new_uid, {}
+        if not isinstance(made, Asking):
+            return made
+        if paused.turns > MOST_TURNS:
+            why = "the object changed each time that its webhooks had answered; please try again"
+            return status.Failure(409, "Conflict", why).response
+        paused.asks = made.asks
+        return paused
+
+    def _carry_out(self, request: Request, now: Instant) -> Response | Watch | Asking:
         try:
             return rest.answer(self._state, request, now)
         except status.Failure as failure:
             return failure.response
+        except Asking as asking:
+            return asking
         except Exception as bug:  # one broken call must not end the server
             return status.internal_error(f"{type(bug).__name__}: {bug}").response
 

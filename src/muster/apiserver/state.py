@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from muster.api.catalog import Kind
 from muster.api.gates import FeatureGates
 from muster.api.instant import Instant
 from muster.apiserver import status
+from muster.apiserver.asking import Heard
 from muster.apiserver.custom import registry
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.custom.schema import schema_of
@@ -31,6 +32,13 @@ class State:
     new_uid: Callable[[], str]
     priority_admission: bool
     refuse_binding: set[str] = field(default_factory=set)
+    heard: Mapping[bytes, Heard] = field(default_factory=dict)
+    """What webhooks have answered to the present request so far."""
+    fresh_uid: Callable[[], str] = str
+    """`new_uid` of questions to webhooks, which are not asked again when a request runs again."""
+
+    def __post_init__(self) -> None:
+        self.fresh_uid = self.new_uid
 
     def served(self) -> list[Kind]:
         return [*(kind for kind in catalog.KINDS if kind.served(self.gates)), *registry.served(self.store)]

@@ -8,7 +8,7 @@ from muster.api import catalog
 from muster.api.calls import STRATEGIC_PATCH, Response
 from muster.api.validation import pod_update
 from muster.api.validation.field import METADATA
-from muster.apiserver import admission, apply, decode, deletion, metadata, ownership, patch, status
+from muster.apiserver import admission, admission_chain, apply, decode, deletion, metadata, ownership, patch, status
 from muster.apiserver.custom import definitions
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw
@@ -36,9 +36,11 @@ def _create(call: Call, given: Json, entries: ownership.Entries | None = None) -
     elif isinstance(call.kind, CustomKind) and definitions.is_terminating(call.store, call.kind.resource):
         raise status.method_not_allowed("create not allowed while custom resource definition is terminating")
     admission.on_create(call, made)
+    made = admission_chain.mutating(call, made, None)
     errors = call.kind.validate(made, None, call.gates)
     if errors:
         raise status.invalid(call.kind, meta["name"], errors)
+    admission_chain.validating(call, made, None)
     if call.store.get(call.kind.resource, call.namespace, meta["name"]) is not None:
         raise status.already_exists(call.kind, meta["name"])
     if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
@@ -125,6 +127,9 @@ def replace(call: Call, old: Raw, given: Json, entries: ownership.Entries | None
     base = _claimed(call, old, given) if entries is None else None
     meta = metadata.for_update(call, old["metadata"], given.get("metadata") or {})
     made = _VERSIONS.get(call.subresource, _whole)(call, old, given, meta)
+    meta = made["metadata"]
+    if call.subresource != "scale":
+        admission_chain.validating(call, made, old)
     if call.kind.changed(old, made):
         metadata.next_generation(meta)
     elif made == old and base is None and (entries is None or ownership.same(entries, ownership.entries_of(old))):
@@ -152,6 +157,9 @@ def _whole(call: Call, old: Raw, given: Json, meta: Json) -> Json:
     made = call.kind.prepare(_arranged(call, given, meta), old, call.gates)
     if made != old:
         admission.on_update(call, made, old)
+    if call.subresource != "scale":
+        made = admission_chain.mutating(call, made, old)
+    if made != old:
         _refuse(call, call.kind.validate(made, old, call.gates))
     if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
         made["status"] = definitions.settled(call.store, made, call.now)
@@ -168,6 +176,7 @@ def _status(call: Call, old: Raw, given: Json, meta: Json) -> Json:
         made = call.kind.with_status(old, given, meta)
     else:
         made = {**old, "metadata": meta, "status": dict.fromkeys(call.kind.counts, 0) | given.get("status", {})}
+    made = admission_chain.mutating(call, made, old)
     _refuse(call, call.kind.validate_status(made, old, call.gates))
     return made
 
@@ -176,6 +185,7 @@ def _resize(call: Call, old: Raw, given: Json, meta: Json) -> Json:
     """Only resources of containers and of the pod; metadata stays."""
     _keep_all(old, meta)
     made: Json = {**old, "metadata": meta, "spec": given.get("spec") or {}}
+    made = admission_chain.mutating(call, made, old)
     _refuse(call, pod_update.resize(made, old, call.gates))
     return made
 

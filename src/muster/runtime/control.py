@@ -17,6 +17,7 @@ from aiohttp import web
 from muster.api.calls import Request, Response
 from muster.api.gates import TARGETS, FeatureGates
 from muster.api.instant import Instant
+from muster.apiserver.asking import Paused
 from muster.apiserver.watch import Watch
 from muster.plugins import default_profile
 from muster.runtime.changes import Changes
@@ -45,6 +46,12 @@ class Control:
     def handle(self, request: Request) -> Response | Watch:
         return self.cluster.local.handle(request)
 
+    def begin(self, request: Request) -> Response | Watch | Paused:
+        return self.cluster.local.begin(request)
+
+    async def finish(self, made: Response | Watch | Paused) -> Response | Watch:
+        return await self.cluster.local.finish(made)
+
     async def settle_writes(self) -> bool:
         """Waits until the present cluster's writes are safe."""
         return await self.cluster.local.settle()
@@ -71,6 +78,7 @@ class Control:
             self.cluster.loop.stop()
             self.cluster.worker.close()
             await self._running
+            await self.cluster.local.close()
             self._running = None
             if self.cluster.local.keeper is not None:
                 await self.cluster.local.keeper.close()

@@ -15,13 +15,15 @@ from aiohttp import web
 
 from muster.api.calls import JSON, Request, Response
 from muster.apiserver import status
+from muster.apiserver.asking import Paused
 from muster.apiserver.decode import MAX_BODY
 from muster.apiserver.log import Raw
 from muster.apiserver.ownership import dressed
 from muster.apiserver.watch import BOOKMARK, Watch, WatchEvent
 from muster.runtime.changes import Changes
 
-Handle = Callable[[Request], Response | Watch]
+Handle = Callable[[Request], Response | Watch | Paused]
+Finish = Callable[[Response | Watch | Paused], Awaitable[Response | Watch]]
 Settle = Callable[[], Awaitable[bool]]
 Guard = Callable[[web.Request], bool]
 
@@ -54,12 +56,18 @@ async def _at_once() -> bool:
     return True
 
 
+async def _finished(made: Response | Watch | Paused) -> Response | Watch:
+    assert not isinstance(made, Paused), "whoever calls webhooks says how a request is finished"
+    return made
+
+
 def application(
     handle: Handle,
     changes: Changes,
     *,
     routes: Sequence[web.AbstractRouteDef] = (),
     settle: Settle = _at_once,
+    finish: Finish = _finished,
     guard: Guard | None = None,
 ) -> web.Application:
     """An application that answers every path by `handle`, but for those of `routes`.
@@ -68,9 +76,10 @@ def application(
 
     Args:
         settle: waits until all that was written is safe, and says whether it is; nothing is answered before.
+        finish: calls the webhooks that what `handle` gives is waiting for.
         guard: whether a request may come in; None: whatever comes from this machine.
     """
-    front = Front(handle, changes, settle)
+    front = Front(handle, changes, settle, finish)
     who = _neighbours_only if guard is None else _known(guard)
     app = web.Application(client_max_size=MAX_BODY, middlewares=[who])
     app.router.add_routes(routes)
@@ -152,9 +161,10 @@ def _known(guard: Guard) -> Any:
 class Front:
     """Turns HTTP requests into calls, and answers into HTTP."""
 
-    def __init__(self, handle: Handle, changes: Changes, settle: Settle = _at_once) -> None:
+    def __init__(self, handle: Handle, changes: Changes, settle: Settle = _at_once, finish: Finish = _finished) -> None:
         self._handle = handle
         self._settle = settle
+        self._finish = finish
         self._reading = 0
         self._lines: dict[tuple[int, str], tuple[Raw, bytes]] = {}
         self._changes = changes
@@ -193,11 +203,12 @@ class Front:
 
     async def _made(self, call: Request) -> Response | Watch:
         """What is answered, once everything that it tells of is safe."""
-        made = self._handle(call)
+        begun = self._handle(call)
+        made = await self._finish(begun) if isinstance(begun, Paused) else begun
         if await self._settle():
             return made
         if call.method in ("GET", "HEAD"):  # what it told of was taken back: look again
-            return self._handle(call)
+            return await self._finish(self._handle(call))
         return status.storage_full("this change could not be kept, and was taken back").response
 
     async def _body(self, request: web.Request) -> bytes:

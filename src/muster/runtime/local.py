@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from muster.api import catalog
 from muster.api.calls import Request, Response
+from muster.api.instant import Instant
 from muster.api.machine import Listed, Observed
 from muster.api.object import Object
 from muster.apiserver import status
+from muster.apiserver.asking import Heard, Paused
 from muster.apiserver.server import ApiServer
 from muster.apiserver.watch import Watch, WatchEvent
 from muster.runtime.changes import Changes
 from muster.runtime.clock import Clock
 from muster.runtime.keeper import Keeper
+from muster.runtime.webhooks import Caller
 
 _READING = frozenset({"GET", "HEAD"})
 Inbox = deque[Any]
@@ -35,17 +39,46 @@ class Local:
         """Makes everything durable; None: nothing is kept."""
         self._streams: dict[str, _Stream] = {}
         self._told = -1
+        self._caller = Caller()
 
     def handle(self, request: Request) -> Response | Watch:
         """Carries out one call at the clock's time; rings `changes` if the store moved on.
 
-        With a keeper, what it answers is only safe once `settle` says so.
+        With a keeper, what it answers is only safe once `settle` says so. Webhooks are not called: `begin` and `finish`
+        do that.
         """
+        made = self._moved(request, self.server.handle)
+        assert not isinstance(made, Paused)
+        return made
+
+    def begin(self, request: Request) -> Response | Watch | Paused:
+        """Like `handle`, up to where webhooks have to be called."""
+        return self._moved(request, self.server.begin)
+
+    async def finish(self, made: Response | Watch | Paused) -> Response | Watch:
+        """Calls the webhooks that a request waits for, until it is answered."""
+        while isinstance(made, Paused):
+            answers = await self._caller.ask(made.asks)
+            made = self._moved(made.request, partial(self._resumed, made, answers))
+        return made
+
+    async def close(self) -> None:
+        """Ends the connections to webhooks."""
+        await self._caller.close()
+
+    def _resumed(
+        self, paused: Paused, answers: Sequence[Heard], request: Request, now: Instant
+    ) -> Response | Watch | Paused:
+        return self.server.resume(paused, answers)
+
+    def _moved(
+        self, request: Request, step: Callable[[Request, Instant], Response | Watch | Paused]
+    ) -> Response | Watch | Paused:
         if self.keeper is not None and self.keeper.full and request.method not in _READING:
             self.keeper.look_for_room()
             return status.storage_full(self.keeper.full).response
         before = self.server.revision
-        answer = self.server.handle(request, self.clock.now())
+        answer = step(request, self.clock.now())
         if self.server.revision != before:
             self.changes.ring()
             if self.keeper is not None:

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from muster.api.calls import Response
 from muster.api.instant import SECOND, Instant
 from muster.api.machine import Refused, WakeAt, Woken, Write, Written
+from muster.apiserver.asking import Paused
+from muster.apiserver.watch import Watch
 from muster.model import wording
 from muster.model.decision import Decision
 from muster.runtime.local import Inbox, Local
@@ -70,6 +72,7 @@ class Loop:
         self._stations: dict[str, Station] = {}
         self.timers = Timers(patient)
         self._deciding = 0
+        self._asking: set[asyncio.Task[None]] = set()
         self._stopped = False
         self._at_rest = asyncio.Event()
         self.decisions: deque[float] = deque(maxlen=10_000)
@@ -211,7 +214,26 @@ class Loop:
             raise TypeError(f"{station.name} asked for {effect!r}, which no driver knows")
 
     def _write(self, station: Station, effect: Write) -> None:
-        answer = self._local.handle(effect.request)
+        answer = self._local.begin(effect.request)
+        if isinstance(answer, Paused):
+            self._deciding += 1
+            asked = asyncio.create_task(self._asked(station, station.life, effect, answer))
+            self._asking.add(asked)
+            asked.add_done_callback(self._asking.discard)
+            return
+        self._written(station, effect, answer)
+
+    async def _asked(self, station: Station, life: int, effect: Write, paused: Paused) -> None:
+        """Finishes a write that webhooks are asked about; others go on meanwhile."""
+        try:
+            answer = await self._local.finish(paused)
+        finally:
+            self._deciding -= 1
+        self._stir()
+        if station.life == life:
+            self._written(station, effect, answer)
+
+    def _written(self, station: Station, effect: Write, answer: Response | Watch) -> None:
         if effect.tag is None:
             return
         assert isinstance(answer, Response), answer

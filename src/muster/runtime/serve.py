@@ -27,7 +27,8 @@ OPEN = Guard(None, frozenset(), False)
 async def serve(cluster: Cluster, port: int, ready: Ready) -> None:
     """Serves `cluster` on loopback until SIGINT or SIGTERM; ends within a second."""
     local = cluster.local
-    app = application(local.handle, local.told, routes=routes(lambda: cluster), settle=local.settle)
+    pages = routes(lambda: cluster)
+    app = application(local.begin, local.told, routes=pages, settle=local.settle, finish=local.finish)
     await _serve(app, local, cluster.loop, cluster.worker, port, LOOPBACK, OPEN, ready)
 
 
@@ -35,7 +36,7 @@ async def serve_alone(server: Alone, port: int, host: str, guard: Guard, ready: 
     """Serves an API server without a scheduler, likewise, wherever `guard` has found it safe."""
     local = server.local
     asked = guard.admits if guard.asks else None
-    app = application(local.handle, local.told, settle=local.settle, guard=asked)
+    app = application(local.begin, local.told, settle=local.settle, finish=local.finish, guard=asked)
     await _serve(app, local, server.loop, server.worker, port, host, guard, ready)
 
 
@@ -49,6 +50,7 @@ async def _serve(
         loop.stop()
         worker.close()
         await driving
+        await local.close()
         if local.keeper is not None:
             await local.keeper.close()
 
@@ -61,10 +63,11 @@ async def serve_controlled(port: int, ready: Ready, data: Path | None = None) ->
     control = Control(data)
     pages = routes(lambda: control.cluster)
     app = application(
-        control.handle,
+        control.begin,
         control.changes,
         routes=[*pages, *control.routes()],
         settle=control.settle_writes,
+        finish=control.finish,
     )
     try:
         await _listen_until_signalled(app, port, ready)

@@ -75,10 +75,15 @@ def compiled(text: str, names: frozenset[str]) -> Program:
     return Program(text, expression, names)
 
 
+def mentioned(text: str) -> tuple[str, ...]:
+    """The names of every `variables.NAME` in an expression."""
+    return tuple(_VARIABLE.findall(_QUOTED.sub("''", text)))
+
+
 def undeclared(text: str, declared: Iterable[str]) -> str:
     """The first `variables.NAME` in an expression that is not declared; "" if all are."""
     known = set(declared)
-    return next((name for name in _VARIABLE.findall(_QUOTED.sub("''", text)) if name not in known), "")
+    return next((name for name in mentioned(text) if name not in known), "")
 
 
 @cache
