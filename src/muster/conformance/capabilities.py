@@ -9,7 +9,7 @@ BUILT = {
     "builder": True,
     "composite": True,
     "topology": True,
-    "preemption": False,
+    "preemption": True,
     "devices": False,
     "volumes": True,
     "affinity": True,

@@ -99,7 +99,8 @@ def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     local, loop = bare.local, bare.loop
     around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
     stations = {name: loop.add(name, make) for name, make in around.items()}
-    scheduler = loop.add("scheduler", partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels))
+    made = partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels, preemption=True)
+    scheduler = loop.add("scheduler", made)
     return Cluster(local.server, local, loop, bare.worker, bare.log, setup.profile, scheduler, stations["hollow"])
 
 

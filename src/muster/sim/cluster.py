@@ -43,5 +43,5 @@ def cluster(
     gates = gates or FeatureGates()
     server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission, started=START)
     machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=False, volumes=volumes)}
-    machines[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels))
+    machines[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels), preemption=True)
     return World(server, machines, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)

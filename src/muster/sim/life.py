@@ -364,6 +364,7 @@ class Life:
         self.wrong += invariants.premature(asked)
         self.wrong += invariants.unsound(asked, decision)
         self.wrong += invariants.missed(asked, decision)
+        self.wrong += invariants.reckless(asked, decision)
 
     def _check(self) -> None:
         """Lets the world heal, then looks whether everything that must hold does."""

@@ -21,6 +21,7 @@ from muster.apiserver.server import ApiServer
 from muster.model.decision import Decision
 from muster.model.diagnosis import Verdict
 from muster.model.keys import Key
+from muster.model.plan import Evict
 from muster.model.records import (
     CompositeRecord,
     EntryKey,
@@ -102,7 +103,7 @@ def premature(asked: Decide) -> list[str]:
 def unsound(asked: Decide, decision: Decision) -> list[str]:
     """Plans that bind part of a minimum, to where pods do not fit together, or for an entry that is in error."""
     wrong, snapshot = [], asked.snapshot
-    for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=True):
+    for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=False):
         binds = plan.binds
         if not binds:
             continue
@@ -124,7 +125,7 @@ def unsound(asked: Decide, decision: Decision) -> list[str]:
 def missed(asked: Decide, decision: Decision) -> list[str]:
     """Entries that the decision leaves out although they could have been placed; large ones are not looked at."""
     wrong, snapshot = [], asked.snapshot
-    for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=True):
+    for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=False):
         if head.tree is not None:
             if not plan.binds and _is_small_tree(head) and diagnosis.proven and most_placed(snapshot, head):
                 wrong.append(f"{head.key} could be placed")
@@ -133,6 +134,40 @@ def missed(asked: Decide, decision: Decision) -> list[str]:
             if answer.feasible:
                 wrong.append(f"{head.key} could be placed: {dict(answer.assignment)}")
         snapshot = oracle.after(snapshot, head, plan.binds)
+    return wrong
+
+
+def reckless(asked: Decide, decision: Decision) -> list[str]:
+    """Evictions of the wrong pods, for nothing, or beside bindings; of small flat entries also whether they help."""
+    wrong: list[str] = []
+    for head, plan in zip(asked.heads, decision.plans, strict=False):
+        gone = {step.uid: step for step in plan.steps if isinstance(step, Evict)}
+        if not gone:
+            continue
+        assert asked.snapshot.running is not None
+        known = {pod.uid: pod for pod in asked.snapshot.running.pods}
+        wrong += [f"{head.key} evicts {step.pod}, which does not run" for uid, step in gone.items() if uid not in known]
+        victims = [known[uid] for uid in gone if uid in known]
+        groups, leaving = asked.snapshot.groups, asked.snapshot.running.leaving
+        for pod in victims:
+            group = groups.get(Key(pod.key.namespace, pod.group)) if pod.group else None
+            if group is None or group.parent is None:
+                own = pod.priority if group is None else group.priority
+                wrong += [f"{head.key} evicts {pod.key}, which is as important"] if own >= head.priority else []
+            if pod.terminating or pod.uid in leaving:
+                wrong.append(f"{head.key} evicts {pod.key} a second time")
+        if plan.binds:
+            wrong.append(f"{head.key} binds and evicts at once")
+        if head.tree is None and _is_small(head):
+            free = replace(asked.snapshot, used=asked.snapshot.used.copy())
+            for pod in known.values():
+                if pod.uid in gone or ((pod.terminating or pod.uid in leaving) and pod.priority < head.priority):
+                    at = free.nodes.index.get(pod.node or "")
+                    if at is not None:
+                        free.used[:, at] -= free.axis.vector(pod.usage)
+            free = replace(free, ports={})
+            if not oracle.can_place(free, head).feasible:
+                wrong.append(f"{head.key} evicts {sorted(str(pod.key) for pod in victims)} and would not fit then")
     return wrong
 
 

@@ -205,7 +205,7 @@ class _Room:
 
 def _rooms(snapshot: Snapshot, entry: QueueEntry, held: bool = True) -> Iterator[_Room]:
     """Every node as the entry finds it: what bound pods and (with `held`) the nominations above it leave (P23)."""
-    above = [nomination for nomination in snapshot.nominations if held and _holds_against(nomination, entry)]
+    above = [nomination for nomination in snapshot.nominations if held and holds_against(nomination, entry)]
     for column, node in enumerate(snapshot.nodes.records):
         here = [nomination.cls for nomination in above if nomination.node == node.name]
         free = {name: amount - int(snapshot.used[snapshot.axis.row[name], column]) for name, amount in node.allocatable}
@@ -215,7 +215,7 @@ def _rooms(snapshot: Snapshot, entry: QueueEntry, held: bool = True) -> Iterator
         yield _Room(node, free, (*taken, *(port for cls in here for port in cls.host_ports)))
 
 
-def _holds_against(nomination: Nomination, entry: QueueEntry) -> bool:
+def holds_against(nomination: Nomination, entry: QueueEntry) -> bool:
     """A nomination of equal or higher priority keeps others out, but not its own pod or its own group."""
     own = any(nomination.uid == pod.uid for pod in entry.pods)
     own = own or (entry.group is not None and nomination.group == entry.group.key)

@@ -1,7 +1,7 @@
 """What is possible for a small hierarchy of groups, found by looking at everything; shares no code with the engine.
 
 Every choice of satisfied groups and of domains is tried; pods are then put onto nodes one after the other. For trees of
-a few groups and pods on a few nodes; ports, neighbours and nominations are not looked at.
+a few groups and pods on a few nodes; ports and neighbours are not looked at.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from muster.model.keys import Key
 from muster.model.plan import Bind
 from muster.model.records import GroupNode, NodeRecord, PodRecord, QueueEntry
 from muster.model.snapshot import Snapshot
-from muster.testing.oracle import admits
+from muster.testing.oracle import admits, holds_against
 
 Names = frozenset[str]
 """Nodes by name."""
@@ -37,6 +37,10 @@ def most_placed(snapshot: Snapshot, entry: QueueEntry) -> int:
         node.name: {name: amount - int(snapshot.used[snapshot.axis.row[name], n]) for name, amount in node.allocatable}
         for n, node in enumerate(snapshot.nodes.records)
     }
+    for nomination in snapshot.nominations:
+        if nomination.node in free and holds_against(nomination, entry):
+            row = free[nomination.node]
+            row.update({name: row.get(name, 0) - amount for name, amount in nomination.cls.requests})
     best = 0
     for way in _ways(entry.tree, frozenset(nodes), nodes):
         if way is not None:
