@@ -66,7 +66,7 @@ def test_a_body_that_is_no_pod_is_refused(api, body, code):
         ("GET", "//", 200),
         ("GET", "/api/v2/pods", 404),
         ("GET", "/api/v1/podz", 404),
-        ("GET", "/apis/apps/v1/deployments", 404),
+        ("GET", "/apis/apps/v1/deploymentz", 404),
         ("GET", "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups/x/scale", 404),
         ("GET", "/api/v1/namespaces//pods", 404),
         ("GET", "/api/v1/namespaces/default/pods/a/status/more", 404),

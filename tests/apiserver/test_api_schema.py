@@ -24,7 +24,7 @@ def test_every_kind_has_a_schema(kind):
 
 def test_a_kind_without_a_schema_is_a_mistake_that_is_noticed():
     with pytest.raises(KeyError):
-        schema("apps/v1", "Deployment")
+        schema("apps/v1", "Odd")
 
 
 def test_the_file_is_what_the_generator_makes():

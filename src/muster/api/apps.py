@@ -1,4 +1,4 @@
-"""Typed views of kinds that say which pods belong together: Service, ReplicationController, ReplicaSet, StatefulSet."""
+"""Typed views of kinds that say which pods belong together: Services, and whatever keeps replicas of a pod."""
 
 # ruff: noqa: RUF012  (msgspec makes a new dict of an empty default for every instance)
 
@@ -66,3 +66,46 @@ class StatefulSetSpec(Part, frozen=True):
 class StatefulSet(Part, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: StatefulSetSpec = StatefulSetSpec()
+
+
+class RollingUpdate(Part, frozen=True):
+    """How many pods may be missing, and how many may be there beyond those wanted: numbers or percentages."""
+
+    max_unavailable: int | str | None = None
+    max_surge: int | str | None = None
+
+
+class Strategy(Part, frozen=True):
+    """`type` is RollingUpdate, Recreate (Deployments) or OnDelete (DaemonSets)."""
+
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
+class DeploymentSpec(Part, frozen=True):
+    replicas: int | None = None
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+    progress_deadline_seconds: int | None = None
+    paused: bool = False
+    strategy: Strategy = Strategy()
+    selector: LabelSelector | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class Deployment(Part, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeploymentSpec = DeploymentSpec()
+
+
+class DaemonSetSpec(Part, frozen=True):
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+    update_strategy: Strategy = Strategy()
+    selector: LabelSelector | None = None
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(Part, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DaemonSetSpec = DaemonSetSpec()

@@ -1,4 +1,4 @@
-"""Typed view of batch/v1 Job, with v1.37's `spec.scheduling` (B18)."""
+"""Typed views of batch/v1: CronJob, and Job with v1.37's `spec.scheduling` (B18)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,29 @@ class JobSpec(Part, frozen=True):
     pod_replacement_policy: str | None = None
     managed_by: str | None = None
     scheduling: JobScheduling | None = None
+
+
+class JobTemplate(Part, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(Part, frozen=True):
+    """`schedule` has five fields: minute, hour, day of the month, month, day of the week; or a name such as @daily."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = "Allow"
+    suspend: bool = False
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+    job_template: JobTemplate = JobTemplate()
+
+
+class CronJob(Part, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CronJobSpec = CronJobSpec()
 
 
 class JobStatus(Part, frozen=True):

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from muster.api import admission, apps, batch, core, definitions, resource, scheduling, storage
+from muster.api import admission, apps, batch, core, definitions, resource, scheduling, settings, storage
 from muster.api.defaults import admission as admission_defaults
 from muster.api.defaults import apps as apps_defaults
 from muster.api.defaults import definitions as definition_defaults
 from muster.api.defaults import groups, jobs, pods, status
+from muster.api.defaults import settings as setting_defaults
 from muster.api.defaults import small as small_defaults
 from muster.api.defaults import storage as storage_defaults
 from muster.api.gates import FeatureGates
 from muster.api.meta import Part
 from muster.api.validation import apps as apps_rules
 from muster.api.validation import (
+    cronjob,
     definition,
     job,
     node,
@@ -35,6 +37,7 @@ from muster.api.validation import (
     webhooks,
     workload,
 )
+from muster.api.validation import settings as setting_rules
 from muster.api.validation import storage as storage_rules
 from muster.api.validation.field import FieldError
 
@@ -277,6 +280,30 @@ STATEFUL_SET = Kind(
     counts=("replicas",),
     defaults=apps_defaults.stateful_set, validate=apps_rules.stateful_set,
 )  # fmt: skip
+DEPLOYMENT = Kind(
+    "Deployment", "apps", "v1", "deployments", "deployment", apps.Deployment, ("deploy",), True, ("status", "scale"),
+    defaults=apps_defaults.deployment, validate=apps_rules.deployment,
+)  # fmt: skip
+DAEMON_SET = Kind(
+    "DaemonSet", "apps", "v1", "daemonsets", "daemonset", apps.DaemonSet, ("ds",), True, ("status",),
+    counts=("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"),
+    defaults=apps_defaults.daemon_set, validate=apps_rules.daemon_set,
+)  # fmt: skip
+CRON_JOB = Kind(
+    "CronJob", "batch", "v1", "cronjobs", "cronjob", batch.CronJob, ("cj",), True, ("status",),
+    defaults=jobs.cron_job, validate=cronjob.cron_job,
+)  # fmt: skip
+CONFIG_MAP = Kind(
+    "ConfigMap", "", "v1", "configmaps", "configmap", settings.ConfigMap, ("cm",), validate=setting_rules.config_map,
+)  # fmt: skip
+SECRET = Kind(
+    "Secret", "", "v1", "secrets", "secret", settings.Secret, selectable=("type",),
+    defaults=setting_defaults.secret, validate=setting_rules.secret,
+)  # fmt: skip
+SERVICE_ACCOUNT = Kind(
+    "ServiceAccount", "", "v1", "serviceaccounts", "serviceaccount", settings.ServiceAccount, ("sa",),
+    validate=setting_rules.service_account,
+)  # fmt: skip
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "CustomResourceDefinition", "apiextensions.k8s.io", "v1", "customresourcedefinitions", "customresourcedefinition",
     definitions.CustomResourceDefinition, ("crd", "crds"), False, ("status",), categories=("api-extensions",),
@@ -333,6 +360,12 @@ KINDS: tuple[Kind, ...] = (
     REPLICATION_CONTROLLER,
     REPLICA_SET,
     STATEFUL_SET,
+    DEPLOYMENT,
+    DAEMON_SET,
+    CRON_JOB,
+    CONFIG_MAP,
+    SECRET,
+    SERVICE_ACCOUNT,
     CUSTOM_RESOURCE_DEFINITION,
     VALIDATING_ADMISSION_POLICY,
     VALIDATING_ADMISSION_POLICY_BINDING,

@@ -6,6 +6,7 @@ from typing import Any
 
 from muster.api.instant import SECOND, from_time
 from muster.apiserver import admission_columns as admission
+from muster.apiserver import app_columns as apps
 from muster.apiserver import volume_columns as volumes
 from muster.apiserver.cells import AGE, NAME, WIDE, Cell, at, text
 from muster.apiserver.log import Raw
@@ -303,12 +304,18 @@ KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
     ("", "PersistentVolumeClaim"): volumes.CLAIM,
     ("", "Service"): SERVICE,
     ("", "ReplicationController"): REPLICAS,
+    ("", "ConfigMap"): apps.CONFIG_MAP,
+    ("", "Secret"): apps.SECRET,
+    ("", "ServiceAccount"): apps.SERVICE_ACCOUNT,
     (_ADMISSION, "ValidatingAdmissionPolicy"): admission.POLICY,
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): admission.BINDING,
     (_ADMISSION, "ValidatingWebhookConfiguration"): admission.WEBHOOKS,
     (_ADMISSION, "MutatingWebhookConfiguration"): admission.WEBHOOKS,
     ("apps", "ReplicaSet"): REPLICAS,
     ("apps", "StatefulSet"): STATEFUL_SET,
+    ("apps", "DaemonSet"): (*apps.DAEMON_SET, *_WORKS_ON, _SELECTOR),
+    ("apps", "Deployment"): (*apps.DEPLOYMENT, *_WORKS_ON, _SELECTOR),
+    ("batch", "CronJob"): apps.CRON_JOB,
     ("batch", "Job"): JOB,
     ("policy", "PodDisruptionBudget"): PDB,
     ("scheduling.k8s.io", "PriorityClass"): PRIORITY_CLASS,

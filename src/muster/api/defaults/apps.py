@@ -51,13 +51,40 @@ def stateful_set(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
         obj["spec"] = {"podManagementPolicy": "OrderedReady"} | obj["spec"]
 
 
+def deployment(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    _replicas(obj, old, gates)
+    if isinstance(obj.get("spec"), Mapping):
+        obj["spec"] = {"revisionHistoryLimit": 10, "progressDeadlineSeconds": 600} | obj["spec"]
+        quarter = {"maxUnavailable": "25%", "maxSurge": "25%"}
+        obj["spec"]["strategy"] = _strategy(obj["spec"].get("strategy"), quarter)
+
+
+def daemon_set(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    if isinstance(obj.get("spec"), Mapping):
+        obj["spec"] = {"revisionHistoryLimit": 10} | _templated(dict(obj["spec"]), old, gates)
+        one = {"maxUnavailable": 1, "maxSurge": 0}
+        obj["spec"]["updateStrategy"] = _strategy(obj["spec"].get("updateStrategy"), one)
+
+
+def _strategy(given: Any, rolling: Raw) -> Any:
+    if given is not None and not isinstance(given, Mapping):
+        return given
+    strategy = {"type": "RollingUpdate"} | dict(given or {})
+    if strategy["type"] == "RollingUpdate":
+        strategy["rollingUpdate"] = {**rolling, **parts.copied(strategy, "rollingUpdate")}
+    return strategy
+
+
 def _replicas(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
     """One, and a complete template."""
     if not isinstance(obj.get("spec"), Mapping):
         return
-    spec = {"replicas": 1} | dict(obj["spec"])
+    obj["spec"] = _templated({"replicas": 1} | dict(obj["spec"]), old, gates)
+
+
+def _templated(spec: Json, old: Raw | None, gates: FeatureGates) -> Json:
     template = spec.get("template")
     if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
         was = parts.at(old, "spec", "template", "spec")
         spec["template"] = {**template, "spec": pod_spec(template["spec"], gates, was)}
-    obj["spec"] = spec
+    return spec

@@ -58,3 +58,17 @@ def _select_own_pods(spec: Json, metadata: Raw) -> None:
     inner["labels"] = parts.copied(inner, "labels") | own
     spec["template"] = {**template, "metadata": inner}
     spec.setdefault("selector", {"matchLabels": {CONTROLLER_UID: uid}})
+
+
+def cron_job(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
+    if not isinstance(obj.get("spec"), Mapping):
+        return
+    limits = {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
+    spec = {"concurrencyPolicy": "Allow", "suspend": False} | limits | dict(obj["spec"])
+    template = spec.get("jobTemplate")
+    if isinstance(template, Mapping):
+        made = {"spec": template.get("spec")}
+        was = parts.at(old, "spec", "jobTemplate")
+        job(made, was or None, gates)
+        spec["jobTemplate"] = {**template, **made} if made["spec"] is not None else template
+    obj["spec"] = spec

@@ -9,9 +9,9 @@ from muster.api import apps, selectors
 from muster.api.core import PodTemplate
 from muster.api.gates import FeatureGates
 from muster.api.meta import LabelSelector, ObjectMeta, Part
-from muster.api.validation import checks, meta, names, pod
+from muster.api.validation import checks, meta, names, pod, small
 from muster.api.validation.checks import Errors, Format
-from muster.api.validation.field import SPEC, FieldError
+from muster.api.validation.field import SPEC, FieldError, Path
 
 Raw = Mapping[str, Any]
 P = TypeVar("P", bound=Part)
@@ -21,9 +21,11 @@ _MANAGEMENT = ("OrderedReady", "Parallel")
 _TEMPLATE = SPEC / "template"
 
 
-def _rules(
+def rules(
     struct: type[P], spec: Callable[[P, P | None, FeatureGates], Errors], name: Format = names.dns_subdomain
 ) -> Callable[[Raw, Raw | None, FeatureGates], Errors]:
+    """A validator: metadata, then `spec(new, old, gates)` on typed views."""
+
     def validate(new: Raw, old: Raw | None, gates: FeatureGates) -> Errors:
         view = checks.typed(new, struct)
         if isinstance(view, FieldError):
@@ -83,6 +85,43 @@ def _stateful_set(new: apps.StatefulSet, old: apps.StatefulSet | None, gates: Fe
     return errors + (checks.immutable_fields(spec, old.spec, SPEC, fixed) if old else [])
 
 
+def _deployment(new: apps.Deployment, old: apps.Deployment | None, gates: FeatureGates) -> Errors:
+    spec = new.spec
+    errors = _selected(spec.selector) + checks.at_least(spec.min_ready_seconds, SPEC / "minReadySeconds", 0)
+    errors += checks.at_least(spec.revision_history_limit, SPEC / "revisionHistoryLimit", 0)
+    deadline, at = spec.progress_deadline_seconds, SPEC / "progressDeadlineSeconds"
+    errors += checks.at_least(deadline, at, 0)
+    if deadline is not None and 0 <= deadline <= spec.min_ready_seconds:
+        errors.append(at.invalid(deadline, "must be greater than minReadySeconds"))
+    errors += _strategy(spec.strategy, SPEC / "strategy", ("Recreate", "RollingUpdate"))
+    errors += _kept(spec.replicas, spec.template, spec.selector, gates)
+    return errors + (checks.immutable_fields(spec, old.spec, SPEC, ("selector",)) if old else [])
+
+
+def _daemon_set(new: apps.DaemonSet, old: apps.DaemonSet | None, gates: FeatureGates) -> Errors:
+    spec = new.spec
+    errors = _selected(spec.selector) + checks.at_least(spec.min_ready_seconds, SPEC / "minReadySeconds", 0)
+    errors += checks.at_least(spec.revision_history_limit, SPEC / "revisionHistoryLimit", 0)
+    errors += _strategy(spec.update_strategy, SPEC / "updateStrategy", ("OnDelete", "RollingUpdate"))
+    errors += _kept(None, spec.template, spec.selector, gates)
+    return errors + (checks.immutable_fields(spec, old.spec, SPEC, ("selector",)) if old else [])
+
+
+def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...]) -> Errors:
+    errors = checks.one_of(given.type, path / "type", types)
+    rolling, at = given.rolling_update, path / "rollingUpdate"
+    if rolling is None:
+        return errors
+    if given.type == "Recreate":
+        return [*errors, at.forbidden("may not be specified when strategy `type` is 'Recreate'")]
+    errors += small.count_or_percent(rolling.max_unavailable, at / "maxUnavailable")
+    errors += small.count_or_percent(rolling.max_surge, at / "maxSurge")
+    none = (0, "0%", None)
+    if given.type == "RollingUpdate" and rolling.max_unavailable in none and rolling.max_surge in none:
+        errors.append((at / "maxUnavailable").invalid(rolling.max_unavailable, "may not be 0 when `maxSurge` is 0"))
+    return errors
+
+
 def _selected(selector: LabelSelector | None) -> Errors:
     at = SPEC / "selector"
     if selector is None:
@@ -106,7 +145,9 @@ def _kept(replicas: int | None, template: PodTemplate, selector: LabelSelector |
     return errors
 
 
-service = _rules(apps.Service, _service, names.dns_label)
-replication_controller = _rules(apps.ReplicationController, _replication_controller)
-replica_set = _rules(apps.ReplicaSet, _replica_set)
-stateful_set = _rules(apps.StatefulSet, _stateful_set)
+service = rules(apps.Service, _service, names.dns_label)
+replication_controller = rules(apps.ReplicationController, _replication_controller)
+replica_set = rules(apps.ReplicaSet, _replica_set)
+stateful_set = rules(apps.StatefulSet, _stateful_set)
+deployment = rules(apps.Deployment, _deployment)
+daemon_set = rules(apps.DaemonSet, _daemon_set)

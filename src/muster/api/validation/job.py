@@ -46,7 +46,7 @@ def job(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: FeatureGat
     before = checks.typed(old, Job) if old is not None else None
     stored = before if isinstance(before, Job) else None
     errors = meta.metadata(view.metadata, stored.metadata if stored else None, name=_name)
-    errors += _spec(view.spec, gates)
+    errors += job_spec(view.spec, gates)
     if stored is None:
         errors += _generated_selector(view.spec, view.metadata.uid, SPEC / "selector")
     errors += _scheduling(view.spec.scheduling, stored.spec.scheduling if stored else None, gates)
@@ -72,18 +72,19 @@ def job_status(new: Mapping[str, Any], old: Mapping[str, Any] | None, gates: Fea
     return errors + checks.conditions(view.status.conditions, STATUS / "conditions")
 
 
-def _spec(spec: JobSpec, gates: FeatureGates) -> Errors:
+def job_spec(spec: JobSpec, gates: FeatureGates, path: Path = SPEC) -> Errors:
+    """What holds for the spec of every Job, and for the one in a template of Jobs at `path`."""
     errors: Errors = []
     for field, name in _COUNTS:
-        errors += checks.at_least(getattr(spec, name), SPEC / field, 0)
-    errors += checks.one_of(spec.completion_mode, SPEC / "completionMode", _MODES)
-    errors += _indexes(spec)
-    errors += checks.selector(spec.selector, SPEC / "selector")
+        errors += checks.at_least(getattr(spec, name), path / field, 0)
+    errors += checks.one_of(spec.completion_mode, path / "completionMode", _MODES)
+    errors += _indexes(spec, path)
+    errors += checks.selector(spec.selector, path / "selector")
     if spec.pod_replacement_policy is not None:
-        errors += checks.one_of(spec.pod_replacement_policy, SPEC / "podReplacementPolicy", _REPLACEMENT)
+        errors += checks.one_of(spec.pod_replacement_policy, path / "podReplacementPolicy", _REPLACEMENT)
     if spec.managed_by is not None:
-        errors += _managed_by(spec.managed_by, SPEC / "managedBy")
-    return errors + _template(spec.template, SPEC / "template", gates)
+        errors += _managed_by(spec.managed_by, path / "managedBy")
+    return errors + _template(spec.template, path / "template", gates)
 
 
 def _managed_by(value: str, path: Path) -> Errors:
@@ -106,22 +107,22 @@ def _generated_selector(spec: JobSpec, uid: str, path: Path) -> Errors:
     return [path.invalid(spec.selector, message)]
 
 
-def _indexes(spec: JobSpec) -> Errors:
+def _indexes(spec: JobSpec, path: Path) -> Errors:
     """An Indexed Job needs to know how many indexes there are; a limit per index needs indexes."""
     errors: Errors = []
     indexed = spec.completion_mode == "Indexed"
     if indexed and spec.completions is None:
-        errors.append((SPEC / "completions").required("when completionMode is Indexed"))
+        errors.append((path / "completions").required("when completionMode is Indexed"))
     if indexed:
         for field, value in (("completions", spec.completions), ("parallelism", spec.parallelism)):
             if value is not None and value > MOST_INDEXES:
                 message = f"must be less than or equal to {MOST_INDEXES} when completionMode is Indexed"
-                errors.append((SPEC / field).invalid(value, message))
+                errors.append((path / field).invalid(value, message))
     if spec.backoff_limit_per_index is not None and not indexed:
         message = "requires indexed completion mode"
-        errors.append((SPEC / "backoffLimitPerIndex").invalid(spec.backoff_limit_per_index, message))
+        errors.append((path / "backoffLimitPerIndex").invalid(spec.backoff_limit_per_index, message))
     if spec.max_failed_indexes is not None and spec.backoff_limit_per_index is None:
-        errors.append((SPEC / "backoffLimitPerIndex").required("when maxFailedIndexes is specified"))
+        errors.append((path / "backoffLimitPerIndex").required("when maxFailedIndexes is specified"))
     return errors
 
 

@@ -77,13 +77,13 @@ def _disruption_budget(new: core.PodDisruptionBudget, old: core.PodDisruptionBud
     if spec.min_available is not None and spec.max_unavailable is not None:
         errors.append(SPEC.invalid(spec, "minAvailable and maxUnavailable cannot be both set"))
     for field, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
-        errors += _count_or_percent(value, SPEC / field)
+        errors += count_or_percent(value, SPEC / field)
     if spec.unhealthy_pod_eviction_policy is not None:
         errors += checks.one_of(spec.unhealthy_pod_eviction_policy, SPEC / "unhealthyPodEvictionPolicy", _UNHEALTHY)
     return errors + checks.selector(spec.selector, SPEC / "selector")
 
 
-def _count_or_percent(value: int | str | None, path: Path) -> Errors:
+def count_or_percent(value: int | str | None, path: Path) -> Errors:
     if not isinstance(value, str):
         return checks.at_least(value, path, 0)
     if not _PERCENT.fullmatch(value):
