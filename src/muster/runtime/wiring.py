@@ -49,6 +49,8 @@ class Setup:
     """Directory in which everything is kept; None: it ends with the process."""
     levels: tuple[str, ...] = ()
     """Topology label keys, widest first, that keep groups together; none: the well-known ones that nodes carry."""
+    preemption: bool = True
+    """Whether the scheduler evicts pods of lower priority where that makes room."""
 
 
 @dataclass
@@ -99,7 +101,7 @@ def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     local, loop = bare.local, bare.loop
     around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
     stations = {name: loop.add(name, make) for name, make in around.items()}
-    made = partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels, preemption=True)
+    made = partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels, preemption=setup.preemption)
     scheduler = loop.add("scheduler", made)
     return Cluster(local.server, local, loop, bare.worker, bare.log, setup.profile, scheduler, stations["hollow"])
 

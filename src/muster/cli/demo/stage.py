@@ -39,7 +39,9 @@ class Stage:
     """Acts through the API like any client; `shown` is called at every look at the cluster."""
 
     def __init__(self, shown: Callable[[], None] = lambda: None) -> None:
-        self.cluster: Cluster = assemble(Setup(gates=FeatureGates.of(*WORKLOAD_AWARE), clock=SystemClock(SPEED)))
+        gates = FeatureGates.of(*WORKLOAD_AWARE)
+        # Nobody is evicted: the story is about who fits beside whom.
+        self.cluster: Cluster = assemble(Setup(gates=gates, clock=SystemClock(SPEED), preemption=False))
         self.shown = shown
         self.racks: dict[str, str] = {}
         """Node name -> rack."""
