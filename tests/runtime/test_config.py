@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from muster.plugins import BUILT_IN, default_profile
 from muster.runtime import config
 from muster.runtime.config import known_plugins, load_profile, profile_from
 from muster.runtime.documents import parse
+from muster.scheduler.machine import Scheduler
 
 
-def from_text(text: str) -> object:
+def from_text(text: str) -> Profile:
     return profile_from(parse(text, "p.yaml")[0].value, "p.yaml", BUILT_IN)
 
 
@@ -42,7 +44,14 @@ def test_the_built_in_profile_can_be_written_as_a_file(tmp_path: Path) -> None:
     ("text", "wanted"),
     [
         ("[]", "p.yaml: must be a mapping with the field plugins"),
-        ("plugin: []", "p.yaml: plugin: unknown field; a profile has plugins, placementScore and topologySpread"),
+        (
+            "plugin: []",
+            "p.yaml: plugin: unknown field; a profile has plugins, placementScore, topologyLevels and topologySpread",
+        ),
+        ("topologyLevels: example.com/rack", "p.yaml: topologyLevels: must be a list of node label keys, widest first"),
+        ("topologyLevels: [a, 7]", "p.yaml: topologyLevels[1]: 7 is no text; give a node label key"),
+        ("topologyLevels: [a, a b]", 'p.yaml: topologyLevels[1]: "a b" is no label key: '),
+        ("topologyLevels: [a, b, a]", 'p.yaml: topologyLevels[2]: "a" is listed twice; list it once'),
         ("plugins: []", "p.yaml: plugins: must be a list"),
         ("plugins: pack", "p.yaml: plugins: must be a list"),
         ("plugins: [pack]", "p.yaml: plugins[0].name: missing"),
@@ -59,6 +68,13 @@ def test_a_wrong_profile_is_refused_at_the_field(text: str, wanted: str) -> None
     with pytest.raises(ProfileError) as refused:
         from_text(text)
     assert wanted in str(refused.value)
+
+
+def test_topology_levels_can_be_named_and_leave_the_plugins_as_they_are() -> None:
+    profile = from_text("topologyLevels: [example.com/hall, example.com/rack]")
+    assert profile == replace(default_profile(), levels=("example.com/hall", "example.com/rack"))
+    assert Scheduler(profile).cache.snapshot().nodes.levels == profile.levels
+    assert from_text("topologyLevels: []") == default_profile()
 
 
 def test_the_weights_of_the_placement_score_are_read() -> None:

@@ -66,6 +66,8 @@ class Profile:
     placement: PlacementScore = field(default_factory=PlacementScore)
     spread: tuple[SpreadConstraint, ...] = SYSTEM_SPREAD
     """Of pods that have no constraint of their own; the selector is that of their Services and controller."""
+    levels: tuple[str, ...] = ()
+    """Topology label keys, widest first: what keeps groups together (M16); none: the well-known ones that nodes carry."""
     filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
     capacities: tuple[Capacity, ...] = field(init=False, repr=False, compare=False)
     scores: tuple[tuple[Score, int], ...] = field(init=False, repr=False, compare=False)

@@ -1,12 +1,15 @@
 """The profile file: which plugins decide, in which order, with which weights. Wrong files are refused field by field.
 
-plugins:                    # in the order in which they are asked
+plugins:                    # in the order in which they are asked; the built-in ones if left out
   - {name: resources_fit}
   - {name: pack, weight: 5} # 0..100, for plugins that score; 1 if left out, 0 switches the score off
 placementScore:             # how the domains of a topology constraint compare; each field may be left out
   podCount: 1
   allocation: 1
   resources: {cpu: 1, memory: 1}
+topologyLevels:             # labels of domains, widest first; the well-known ones if left out
+  - example.com/block
+  - example.com/rack
 topologySpread:             # what pods without spread constraints of their own are spread by; may be left out
   defaultingType: List      # System (the default): softly, by host and zone; List: defaultConstraints
   defaultConstraints:
@@ -20,6 +23,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, cast
 
+from muster.api.validation import names
 from muster.engine.extension import Dependent, Plugin, Score
 from muster.engine.profile import MAX_WEIGHT, PlacementScore, Profile, ProfileError
 from muster.plugins import BUILT_IN, default_profile
@@ -30,6 +34,8 @@ GROUP = "muster.plugins"
 """Entry points of this group are plugins too: name -> a function without arguments that makes the plugin."""
 
 Factory = Callable[[], Plugin]
+_FIELDS = ("plugins", "placementScore", "topologyLevels", "topologySpread")
+_NAMED = f"{', '.join(_FIELDS[:-1])} and {_FIELDS[-1]}"
 
 
 def load_profile(path: Path | None) -> Profile:
@@ -45,7 +51,7 @@ def load_profile(path: Path | None) -> Profile:
     except DocumentError as error:
         raise ProfileError(str(error)) from None
     if len(documents) != 1:
-        raise ProfileError(f"{path}: has {len(documents)} documents; a profile is one, with the field plugins")
+        raise ProfileError(f"{path}: has {len(documents)} documents; a profile is one")
     return profile_from(documents[0].value, str(path), known_plugins())
 
 
@@ -72,13 +78,30 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
         ProfileError: names the field, as `where: plugins[2].weight: ...`.
     """
     if not isinstance(value, dict):
-        raise ProfileError(f"{where}: must be a mapping with the field plugins, for example plugins: [{{name: pack}}]")
+        raise ProfileError(
+            f"{where}: must be a mapping, for example {{plugins: [{{name: pack}}]}}; fields are {_NAMED}"
+        )
     for key in value:
-        if key not in ("plugins", "placementScore", "topologySpread"):
-            raise ProfileError(
-                f"{where}: {key}: unknown field; a profile has plugins, placementScore and topologySpread"
-            )
-    entries = value.get("plugins")
+        if key not in _FIELDS:
+            raise ProfileError(f"{where}: {key}: unknown field; a profile has {_NAMED}")
+    plugins, weights = _plugins(value, where, known)
+    placement = _placement_score(value.get("placementScore", {}), f"{where}: placementScore")
+    spread = spread_defaults(value.get("topologySpread", {}), f"{where}: topologySpread")
+    levels = _levels(value.get("topologyLevels", []), f"{where}: topologyLevels")
+    try:
+        return Profile(plugins, weights, placement, spread, levels)
+    except ProfileError as error:
+        raise ProfileError(f"{where}: plugins: {error}") from None
+
+
+def _plugins(
+    value: Mapping[str, Any], where: str, known: Mapping[str, Factory]
+) -> tuple[tuple[Plugin, ...], Mapping[str, int]]:
+    """The plugins with the weights that are given; those of the built-in profile if the file names none."""
+    if "plugins" not in value:
+        default = default_profile()
+        return default.plugins, default.weights
+    entries = value["plugins"]
     if not isinstance(entries, list) or not entries:
         raise ProfileError(f"{where}: plugins: must be a list of {{name, weight}}, with at least one entry")
     made: dict[str, Plugin] = {}
@@ -92,12 +115,21 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
         if weight is not None:
             weights[name] = weight
             _check_scores(made[name], field, name)
-    placement = _placement_score(value.get("placementScore", {}), f"{where}: placementScore")
-    spread = spread_defaults(value.get("topologySpread", {}), f"{where}: topologySpread")
-    try:
-        return Profile(tuple(made.values()), weights, placement, spread)
-    except ProfileError as error:
-        raise ProfileError(f"{where}: plugins: {error}") from None
+    return tuple(made.values()), weights
+
+
+def _levels(value: Any, field: str) -> tuple[str, ...]:
+    """Label keys, widest first."""
+    if not isinstance(value, list):
+        raise ProfileError(f"{field}: must be a list of node label keys, widest first, as [example.com/rack]")
+    for number, key in enumerate(value):
+        if not isinstance(key, str):
+            raise ProfileError(f"{field}[{number}]: {key!r} is no text; give a node label key, as example.com/rack")
+        if fault := names.label_key(key):
+            raise ProfileError(f'{field}[{number}]: "{key}" is no label key: {fault}')
+        if key in value[:number]:
+            raise ProfileError(f'{field}[{number}]: "{key}" is listed twice; list it once')
+    return tuple(value)
 
 
 _PLACEMENT = {"podCount": "pod_count", "allocation": "allocation", "resources": "resources"}

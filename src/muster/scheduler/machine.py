@@ -48,8 +48,8 @@ class Scheduler:
         profile: the plugins and weights that `decide` is called with.
         scheduler_name: pods that name another scheduler are counted and otherwise left alone.
         gates: GenericWorkload off: `schedulingGroup` is ignored and PodGroups are not watched.
-        levels: topology label keys, widest first: the order of nodes, and what keeps groups together (M16); none: the
-            well-known ones that nodes carry.
+        levels: topology label keys, widest first: the order of nodes, and what keeps groups together (M16); none: those
+            of the profile.
         budget: what a decision may spend on search.
         preemption: pods of lower priority are evicted where that makes room.
     """
@@ -65,7 +65,7 @@ class Scheduler:
         preemption: bool = False,
     ) -> None:
         gates = gates or FeatureGates()
-        self.cache = Cache(scheduler_name, levels, checked=gates.checks_hierarchies)
+        self.cache = Cache(scheduler_name, levels or profile.levels, checked=gates.checks_hierarchies)
         self.queue = Queue(self.cache, scheduler_name, profile)
         self.commit = Commit(self.cache, profile)
         self.paused = False
