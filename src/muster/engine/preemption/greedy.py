@@ -8,7 +8,6 @@ import numpy as np
 
 from muster.engine.preemption.cost import BASE, Costs
 from muster.engine.preemption.judges import Slots, all_places
-from muster.engine.preemption.victims import spare
 
 
 def choose(judge: Slots, costs: Costs, units: Sequence[int], target: int) -> frozenset[int] | None:
@@ -23,7 +22,7 @@ def choose(judge: Slots, costs: Costs, units: Sequence[int], target: int) -> fro
             filled = search.fill(domain, by_size=by_size)
             if filled is None:
                 continue
-            found = spare(judge, filled, target, costs)
+            found = judge.spared(sorted(filled, key=costs.dispensable, reverse=True), target)
             key = (costs(found), costs.names(found))
             if best is None or key < best_key:  # type: ignore[operator]
                 best, best_key = found, key
