@@ -154,7 +154,7 @@ def welcome(url: str, nodes: int, gates: FeatureGates, kubeconfig: Path | None =
     ]
     if kubeconfig is not None:
         lines.append(f"  export KUBECONFIG={kubeconfig.absolute()}")
-    lines.append(f"kubectl --server {url} works in part: see docs/how-to/kubectl.md")
+    lines.append(f"kubectl --server {url} works too: see docs/how-to/kubectl.md")
     return "\n".join([*lines, f"feature gates: {gates!s}" if str(gates) else "feature gates: none"])
 
 

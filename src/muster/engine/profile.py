@@ -67,7 +67,7 @@ class Profile:
     spread: tuple[SpreadConstraint, ...] = SYSTEM_SPREAD
     """Of pods that have no constraint of their own; the selector is that of their Services and controller."""
     levels: tuple[str, ...] = ()
-    """Topology label keys, widest first: what keeps groups together (M16); none: the well-known ones that nodes carry."""
+    """Topology label keys, widest first: what keeps groups together (M16); none: the well-known ones of nodes."""
     filters: tuple[Filter, ...] = field(init=False, repr=False, compare=False)
     capacities: tuple[Capacity, ...] = field(init=False, repr=False, compare=False)
     scores: tuple[tuple[Score, int], ...] = field(init=False, repr=False, compare=False)

@@ -78,9 +78,7 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
         ProfileError: names the field, as `where: plugins[2].weight: ...`.
     """
     if not isinstance(value, dict):
-        raise ProfileError(
-            f"{where}: must be a mapping, for example {{plugins: [{{name: pack}}]}}; fields are {_NAMED}"
-        )
+        raise ProfileError(f"{where}: must be a mapping with {_NAMED}, as {{plugins: [{{name: pack}}]}}")
     for key in value:
         if key not in _FIELDS:
             raise ProfileError(f"{where}: {key}: unknown field; a profile has {_NAMED}")
