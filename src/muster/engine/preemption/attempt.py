@@ -113,7 +113,7 @@ def _victims(field: Field, ordinary: Ordinary, costs: Costs, profile: Profile, e
             return None
         known = _by_asking(field, judge, costs, target, everything)
     if len(field) > FEW:
-        return _Found(known, best=len(known) <= 1 and len(field.records(known)) == 1)
+        return _Found(known, best=False)
     steps = MOST_STEPS if slots is judge else MOST_ASKED
     units, best = Exact(judge, costs, target, steps).improve(everything, known)
     if slots is judge and units != known and ordinary.placed(units) < target:

@@ -65,6 +65,11 @@ class Costs:
             return False
         return any(count > self._budgets[b].allowed for b, count in Counter(self._unit(number)[4]).items())
 
+    @property
+    def guards(self) -> bool:
+        """Whether there is any budget."""
+        return bool(self._budgets)
+
     def guarded(self, number: int) -> bool:
         """Whether any budget means a pod of it."""
         return bool(self._budgets) and bool(self._unit(number)[4])

@@ -31,6 +31,10 @@ def choose(judge: Slots, costs: Costs, units: Sequence[int], target: int) -> fro
     return best
 
 
+MANY = 2_000
+"""So many units are put in order by all of M7; of more, surplus members and names are not told apart at this step."""
+
+
 class _Search:
     def __init__(self, judge: Slots, costs: Costs, units: Sequence[int], target: int) -> None:
         self._judge, self._costs, self._target = judge, costs, target
@@ -57,10 +61,22 @@ class _Search:
         known = self._ranked.get(domain)
         if known is None:
             unit = self._judge.field.unit
-            order = sorted(range(len(places)), key=lambda i: self._costs.dispensable(unit.item(places[i])))
+            order = self._in_order(unit[places])
             known = self._ranked[domain] = np.zeros(len(places), dtype=np.int64)
             known[order] = np.arange(len(places))
         return known
+
+    def _in_order(self, units: np.ndarray) -> list[int]:
+        """Places of these units of one pod each, the first to go first.
+
+        Of many, by what takes no look at each: priority, whether they have begun, and for how long they have run.
+        """
+        costs, field = self._costs, self._judge.field
+        if len(units) <= MANY or costs.guards:
+            return sorted(range(len(units)), key=lambda i: costs.dispensable(units.item(i)))
+        started = np.array([field.pods[field.pods_of[u][0]].started for u in units.tolist()], dtype=np.int64)
+        order: list[int] = np.lexsort((units, -started, started > 0, self._price[units])).tolist()
+        return order
 
     def domains(self) -> Iterator[tuple[int, float]]:
         """Those that hold enough without all units, with a lower bound of the sum, the least first."""
