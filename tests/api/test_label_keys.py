@@ -72,3 +72,12 @@ def test_the_scheduler_counts_a_merged_key_once() -> None:
     assert demands is not None
     requirements = demands.spread[0].selector.requirements
     assert requirements is not None and [r.key for r in requirements] == ["app", "rev"]
+
+
+def test_a_pod_that_is_relabelled_after_its_creation_keeps_the_merged_value() -> None:
+    made = _made(_spread())
+    made["metadata"]["labels"]["rev"] = "8"
+    demands = demands_of(msgspec.convert(made, core.Pod))
+    assert demands is not None
+    requirements = demands.spread[0].selector.requirements
+    assert requirements is not None and [r.values for r in requirements] == [("web",), ("7",)]

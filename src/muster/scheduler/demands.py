@@ -74,7 +74,8 @@ def _term(pod: core.Pod, term: core.PodAffinityTerm) -> PodTerm:
     """Without namespaces and namespace selector, the pod's own namespace is meant."""
     requirements = _requirements(term.label_selector)
     if requirements is not None:
-        requirements += _own(pod, term.match_label_keys, "In") + _own(pod, term.mismatch_label_keys, "NotIn")
+        near = _own(pod, term.match_label_keys, "In", requirements)
+        requirements += near + _own(pod, term.mismatch_label_keys, "NotIn", requirements)
     own = not term.namespaces and term.namespace_selector is None
     namespaces = (pod.metadata.namespace,) if own else tuple(sorted(set(term.namespaces)))
     selector = PodSelector(_sorted(requirements), namespaces, _sorted(_requirements(term.namespace_selector)))
@@ -84,7 +85,7 @@ def _term(pod: core.Pod, term: core.PodAffinityTerm) -> PodTerm:
 def _constraint(pod: core.Pod, constraint: core.TopologySpreadConstraint) -> SpreadConstraint:
     requirements = _requirements(constraint.label_selector)
     if requirements is not None:
-        requirements += _own(pod, constraint.match_label_keys, "In")
+        requirements += _own(pod, constraint.match_label_keys, "In", requirements)
     return SpreadConstraint(
         PodSelector(_sorted(requirements), (pod.metadata.namespace,)),
         constraint.topology_key,
@@ -105,10 +106,16 @@ def _requirements(selector: LabelSelector | None) -> tuple[LabelRequirement, ...
     )
 
 
-def _own(pod: core.Pod, keys: Iterable[str], operator: str) -> tuple[LabelRequirement, ...]:
-    """The pod's own values of these labels, as requirements; keys that it lacks are left out (KEP-3633, KEP-3243)."""
+def _own(
+    pod: core.Pod, keys: Iterable[str], operator: str, known: tuple[LabelRequirement, ...]
+) -> tuple[LabelRequirement, ...]:
+    """The pod's own values of these labels, as requirements; keys that it lacks are left out (KEP-3633, KEP-3243).
+
+    So are those that the API server has merged on create: a pod that is relabelled since keeps its first values.
+    """
     labels = pod.metadata.labels
-    return tuple(LabelRequirement(key, operator, (labels[key],)) for key in keys if key in labels)
+    merged = {one.key for one in known if one.operator == operator and len(one.values) == 1}
+    return tuple(LabelRequirement(key, operator, (labels[key],)) for key in keys if key in labels and key not in merged)
 
 
 def _sorted(requirements: tuple[LabelRequirement, ...] | None) -> tuple[LabelRequirement, ...] | None:
