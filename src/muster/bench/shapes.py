@@ -1,7 +1,8 @@
 """The named shapes: what each builds, what it measures, and what it has to reach on 5,000 nodes.
 
-All but `restart` run the scheduler in the virtual world, against the in-process API server, as it runs anywhere: watch
-events come in, the cache makes a snapshot for each decision, bindings go out and come back before the next one.
+All but `restart`, `tight` and those of preemption run the scheduler in the virtual world, against the in-process API
+server, as it runs anywhere: watch events come in, the cache makes a snapshot for each decision, bindings go out and
+come back before the next one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import chain, islice
 from statistics import median
 
 from muster.api.instant import MINUTE
-from muster.bench import cluster, fleet, neighbours
+from muster.bench import cluster, fleet, neighbours, preemption
 from muster.bench.api import api
 from muster.bench.cluster import Unfinished
 from muster.bench.fleet import Manifest
@@ -183,6 +184,17 @@ def idle(nodes: int) -> Values:
     return {"idle": float(len(world.decisions) - known)}
 
 
+def _preempting(name: str, measure: Callable[[int], Values], bound: float, about: str, victims: int) -> Shape:
+    return Shape(
+        name,
+        (
+            Target(name, "ms", bound, True, about),
+            Target(f"{name}-victims", "pods", victims, True, "evicted by it; the target is the least that will do"),
+        ),
+        measure,
+    )
+
+
 def _shape(name: str, measure: Callable[[int], Values], unit: str, bound: float, about: str, at_most: bool) -> Shape:
     return Shape(name, (Target(name, unit, bound, at_most, about),), measure)
 
@@ -214,6 +226,11 @@ SHAPES: Mapping[str, Shape] = {
         ),
         _shape("unschedulable", unschedulable, "ms", 20, "verdict on a gang of 1,000 that lacks one node", True),
         _shape("tas-unschedulable", tas_unschedulable, "ms", 30, "verdict on a gang that no rack holds", True),
+        _preempting("preempt-gang", preemption.preempt_gang, 10, "10 gangs of 10 against 1,000 singles; median", 10),
+        _preempting("preempt-gang-gangs", preemption.preempt_gang_gangs, 10, "the same against 50 gangs of 10", 10),
+        _preempting("preempt-rack", preemption.preempt_rack, 100, "a gang that needs a whole rack of 20,000 pods", 400),
+        _preempting("preempt-mode", preemption.preempt_mode, 10, "100 gangs of 10 against 1,000 whole groups", 10),
+        _preempting("unpreemptable", preemption.unpreemptable, 50, "verdict where evicting all is not enough", 0),
         Shape(
             "restart",
             (
