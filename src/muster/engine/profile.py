@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 from muster.engine.extension import Capacity, Dependent, Filter, Plugin, Score
@@ -92,6 +93,12 @@ class Profile:
         weighted = ((plugin, self.weights.get(plugin.name, 1)) for plugin in scores)
         object.__setattr__(self, "scores", tuple((plugin, weight) for plugin, weight in weighted if weight))
         object.__setattr__(self, "dependents", tuple((p, self.weights.get(p.name, 1)) for p in dependents))
+
+    def placing(self, placement: PlacementScore) -> Profile:
+        """The same with another score of domains; nothing has to be checked again."""
+        other = copy(self)
+        object.__setattr__(other, "placement", placement)
+        return other
 
 
 def _check_weights(weights: Mapping[str, int], names: Sequence[str], scores: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from muster.engine.preemption.units import Field
 from muster.model.keys import Key
+from muster.model.records import PodRecord
 
 Cost = tuple[int, int, int, int, int, int]
 """Budget violations, highest priority, sum of (priority + 2^31), started pods, core members, pod-microseconds lost."""
@@ -100,22 +101,24 @@ class Costs:
 
         Members of a gang are told apart as surplus or core each by itself, though only together they are either.
         """
+        places = self.field.pods_of[number]
+        if len(places) == 1 and not self._budgets:
+            return self._alone(self.field.priority[number], self.field.pods[places[0]])
         priority, amount, started, lost, _, members = self._unit(number)
         core = sum(max(count - self._surplus[group], 0) for group, count in members)
-        first = self.field.pods[self.field.pods_of[number][0]].key
+        first = self.field.pods[places[0]].key
         return (self.protected(number), self.guarded(number), priority, amount, started, core, lost, first)
+
+    def _alone(self, priority: int, pod: PodRecord) -> tuple[object, ...]:
+        """The same for a unit of one pod where there are no budgets."""
+        began, core = pod.started, 0
+        if pod.group is not None:
+            core = int(self._surplus.get(Key(pod.key.namespace, pod.group), 1) < 1)
+        lost = max(self._now - began, 0) if began else 0
+        return (False, False, priority, priority + BASE, 1 if began else 0, core, lost, pod.key)
 
 
 def _surplus(field: Field) -> dict[Key, int]:
     """By gang, how many running members it has above its minimum."""
-    running = field.snapshot.running
-    assert running is not None
     groups = field.snapshot.groups
-    if not groups:
-        return {}
-    there: Counter[Key] = Counter(
-        Key(pod.key.namespace, pod.group)
-        for pod in running.pods
-        if pod.group is not None and not pod.terminating and pod.uid not in running.leaving
-    )
-    return {key: max(count - groups[key].min_count, 0) for key, count in there.items() if key in groups}
+    return {key: max(count - groups[key].min_count, 0) for key, count in field.present.items() if key in groups}

@@ -183,8 +183,9 @@ class _Search:
         start = first[np.searchsorted(first, equal, side="right") - 1]
         found: set[int] = set()
         used: set[int] = set()
-        worst = [int(rank[s : e + 1].max()) for s, e in zip(start.tolist(), equal.tolist(), strict=True)]
-        for i in sorted(range(len(equal)), key=lambda i: worst[i]):
+        apart = np.searchsorted(first, np.arange(len(node)), side="right") * (int(rank.max()) + 1)
+        worst = np.maximum.accumulate(rank + apart) - apart
+        for i in np.argsort(worst[equal], kind="stable").tolist():
             s, e = int(start[i]), int(equal[i])
             if s in used or (found and gain[e] > lacking):
                 continue

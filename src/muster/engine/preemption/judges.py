@@ -47,7 +47,7 @@ class Ordinary:
     def __init__(self, field: Field, profile: Profile, entry: QueueEntry, budget: Work) -> None:
         self.field = field
         # Of several domains the one that takes most members (M7), however full it is.
-        self._profile = replace(profile, placement=replace(profile.placement, pod_count=1, allocation=0))
+        self._profile = profile.placing(replace(profile.placement, pod_count=1, allocation=0))
         self._entry, self._budget = entry, budget
         self._base = without(field.snapshot, field.freeing)
         self._known: dict[frozenset[int], int] = {}
@@ -190,16 +190,15 @@ class Slots:
 
 def _usages(field: Field, trial: Trial, rows: np.ndarray) -> np.ndarray:
     names = {row: name for name, row in trial.layout.row.items()}
-    vectors: dict[object, list[int]] = {}
     wanted = [names[row] for row in rows.tolist()]
-    columns: list[list[int]] = []
-    for pod in field.pods:
-        known = vectors.get(pod.usage)
-        if known is None:
-            amounts = dict(pod.usage)
-            known = vectors[pod.usage] = [amounts.get(name, 0) for name in wanted]
-        columns.append(known)
-    return np.array(columns, dtype=np.int64).reshape(len(columns), len(wanted)).T
+    usages = [pod.usage for pod in field.pods]
+    known = list(map(id, usages))
+    unlike = dict(zip(known, usages, strict=True))
+    number = {usage: i for i, usage in enumerate(unlike)}
+    amounts = [dict(usage) for usage in unlike.values()]
+    table = np.array([[there.get(name, 0) for name in wanted] for there in amounts], dtype=np.int64)
+    table = table.reshape(len(amounts), len(wanted))
+    return np.ascontiguousarray(table[list(map(number.__getitem__, known))].T)
 
 
 def slots_judge(field: Field, base: Snapshot, profile: Profile, entry: QueueEntry) -> Slots | None:

@@ -50,6 +50,19 @@ class Ancestry:
         return found
 
 
+class _Leaf:
+    """A PodGroup with running pods, as a pass over them meets it."""
+
+    __slots__ = ("counts_as", "number", "present")
+
+    def __init__(self, counts_as: tuple[int, EntryKey | None] | None) -> None:
+        self.counts_as = counts_as
+        """The priority of its pods (P8), and the group with which they go."""
+        self.number = -1
+        """Of its unit."""
+        self.present = 0
+
+
 class Field:
     """Every unit of lower priority than the preemptor, as columns. Unit `u` has the pods `pods_of(u)`.
 
@@ -72,32 +85,50 @@ class Field:
         unit: list[int] = []
         nodes: list[int] = []
         index, leaving = snapshot.nodes.index, running.leaving
+        leaves: dict[tuple[str, str], _Leaf] = {}
+        last, leaf = ("", ""), None
         for pod in running.pods:
-            own, top = self._counts_as(pod)
+            stays = not (pod.terminating or pod.uid in leaving)
+            own, top, group = pod.priority, None, pod.group
+            if group is not None:
+                # Members mostly follow each other.
+                if leaf is None or group != last[1] or pod.key[0] != last[0]:
+                    last = (pod.key[0], group)
+                    leaf = leaves.get(last)
+                    if leaf is None:
+                        leaf = leaves[last] = _Leaf(self.ancestry.of(Key(*last)))
+                if leaf.counts_as is not None:
+                    own, top = leaf.counts_as
+                leaf.present += stays
             if own >= priority:
                 continue
-            if pod.terminating or pod.uid in leaving:
+            if not stays:
                 self.freeing.append(pod)
                 continue
             at = index.get(pod.node or "", -1)
-            if top is None and at < 0:
-                continue
-            unit.append(self._number(own, top))
+            if top is None or leaf is None:
+                if at < 0:
+                    continue
+                unit.append(self._number(own, None))
+            else:
+                if leaf.number < 0:
+                    leaf.number = self._number(own, top)
+                unit.append(leaf.number)
             self.pods.append(pod)
             nodes.append(at)
+        self.present = {Key(*named): leaf.present for named, leaf in leaves.items() if leaf.present}
+        """By group, how many of its running pods are not on their way out, whatever their priority."""
         self.unit = np.array(unit, dtype=np.int64)
         """int64[P]"""
         self.node = np.array(nodes, dtype=np.int64)
         """int64[P], -1: a node that does not exist."""
         self._pods_of: list[list[int]] | None = None
 
-    def _counts_as(self, pod: PodRecord) -> tuple[int, EntryKey | None]:
-        """Its priority (P8), and the group with which it goes."""
-        found = None if pod.group is None else self.ancestry.of(Key(pod.key.namespace, pod.group))
-        return (pod.priority, None) if found is None else found
-
     def _number(self, priority: int, top: EntryKey | None) -> int:
-        number = len(self.priority) if top is None else self._numbers.setdefault(top, len(self.priority))
+        """Of a unit that is met for the first time, or again through another group of its hierarchy."""
+        number = len(self.priority)
+        if top is not None and top.kind is EntryKind.COMPOSITE:
+            number = self._numbers.setdefault(top, number)
         if number == len(self.priority):
             self.priority.append(priority)
             self.whole.append(top)
@@ -110,9 +141,9 @@ class Field:
     def pods_of(self) -> list[list[int]]:
         """By unit, places of its pods."""
         if self._pods_of is None:
-            self._pods_of = [[] for _ in self.priority]
-            for place, number in enumerate(self.unit.tolist()):
-                self._pods_of[number].append(place)
+            places = np.argsort(self.unit, kind="stable").tolist()
+            ends = np.cumsum(np.bincount(self.unit, minlength=len(self.priority))).tolist()
+            self._pods_of = [places[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         return self._pods_of
 
     def records(self, units: Sequence[int] | frozenset[int]) -> list[PodRecord]:
