@@ -88,7 +88,7 @@ class Field:
         leaves: dict[tuple[str, str], _Leaf] = {}
         last, leaf = ("", ""), None
         for pod in running.pods:
-            stays = not (pod.terminating or pod.uid in leaving)
+            stays = not (pod.terminating or (leaving and pod.uid in leaving))
             own, top, group = pod.priority, None, pod.group
             if group is not None:
                 # Members mostly follow each other.
