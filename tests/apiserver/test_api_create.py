@@ -84,7 +84,7 @@ def test_dry_run_answers_and_stores_nothing(api):
 
 def test_dry_run_takes_no_other_value(api):
     answer = api.create(pod_manifest("a"), dryRun="Some")
-    assert answer.status == 400 and "dryRun" in answer.body["message"]
+    assert answer.status == 422 and "dryRun" in answer.body["message"]
 
 
 def test_the_status_of_a_new_pod_is_the_server_s(api):
@@ -134,7 +134,7 @@ def test_another_field_validation_is_refused_where_it_matters(api):
     given = pod_manifest("a")
     given["spec"]["nonsense"] = True
     answer = api.create(given, fieldValidation="Sometimes")
-    assert answer.status == 400 and "Ignore, Strict, Warn" in answer.body["message"]
+    assert answer.status == 422 and '"Ignore", "Strict", "Warn"' in answer.body["message"]
 
 
 def test_fields_that_muster_does_not_read_survive(api):

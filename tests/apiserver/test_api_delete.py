@@ -138,6 +138,7 @@ def test_a_job_keeps_its_pods_unless_it_is_told_otherwise(api):
         ({"propagationPolicy": "Sideways"}, "propagationPolicy"),
         ({"gracePeriodSeconds": -1}, "gracePeriodSeconds"),
         ({"propagationPolicy": "Orphan", "orphanDependents": True}, "propagationPolicy"),
+        ({"dryRun": ["Some"]}, "dryRun"),
     ],
 )
 def test_contradictory_options_are_refused(api, options, field):
@@ -146,9 +147,7 @@ def test_contradictory_options_are_refused(api, options, field):
     assert answer.status == 422 and answer.body["details"]["causes"][0]["field"] == field
 
 
-@pytest.mark.parametrize(
-    "options", [[], "x", {"kind": "Pod"}, {"gracePeriodSeconds": "5"}, {"preconditions": 5}, {"dryRun": ["Some"]}, b"{"]
-)
+@pytest.mark.parametrize("options", [[], "x", {"kind": "Pod"}, {"gracePeriodSeconds": "5"}, {"preconditions": 5}, b"{"])
 def test_options_that_cannot_be_read_are_refused(api, options):
     api.made(pod_manifest("a"))
     assert api.delete("pods", "a", options).status == 400

@@ -351,7 +351,7 @@ def test_query_parameters_are_checked_even_where_nothing_depends_on_them(api, qu
     (name,) = query
     answers = [api.create(pod_manifest("b"), **query), api.put(made, **query), api.patch("pods", "a", {}, **query)]
     for answer in answers:
-        assert answer.status == 400 and name in answer.body["message"]
+        assert answer.status == 422 and name in answer.body["message"]
     assert api.names("pods") == ["a"]
 
 

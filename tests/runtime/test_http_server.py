@@ -295,9 +295,9 @@ def test_header_bytes_that_are_no_text_are_answered_with_a_status(bare, line, he
 def test_every_dry_run_of_a_query_counts(bare):
     body = json.dumps(pod_manifest("a")).encode()
     status, _, answer = ask(bare, "POST", f"{PODS}?dryRun=Bogus&dryRun=All", body)
-    assert status == 400 and "Bogus" in json.loads(answer)["message"]
+    assert status == 422 and "Bogus" in json.loads(answer)["message"]
     status, _, answer = ask(bare, "POST", f"{PODS}?dryRun=All&dryRun=Bogus", body)
-    assert status == 400 and "Bogus" in json.loads(answer)["message"]
+    assert status == 422 and "Bogus" in json.loads(answer)["message"]
     assert ask(bare, "GET", f"{PODS}/a")[0] == 404
 
 

@@ -58,13 +58,13 @@ def _check_pod(call: Call, pod: Raw, wanted: Raw) -> None:
     deletion.check_preconditions(call.kind, pod, wanted)
     if "deletionTimestamp" in meta:
         why = f"pod {call.name} is being deleted, cannot be assigned to a host"
-        raise status.conflict(call.kind, call.name, why)
+        raise status.binding_conflict(call.name, why)
     if spec.get("nodeName"):
         why = f'pod {call.name} is already assigned to node "{spec["nodeName"]}"'
-        raise status.conflict(call.kind, call.name, why)
+        raise status.binding_conflict(call.name, why)
     if spec.get("schedulingGates"):
         why = f"pod {call.name} has non-empty .spec.schedulingGates"
-        raise status.conflict(call.kind, call.name, why)
+        raise status.binding_conflict(call.name, why)
 
 
 def bound(call: Call, pod: Raw, node: str, wanted: Raw) -> Json:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from muster.api.calls import JSON
+from muster.api.validation.field import Path
 from muster.apiserver import ownership, protobuf, status
 from muster.apiserver.schema import Schema
 from muster.apiserver.state import Call
@@ -114,13 +115,12 @@ def validation(call: Call) -> str:
     """What is done about unknown and duplicate fields: the query parameter fieldValidation.
 
     Raises:
-        Failure: 400, it is none of VALIDATIONS.
+        Failure: 422, it is none of VALIDATIONS.
     """
     mode = call.request.query.get("fieldValidation") or "Warn"
     if mode not in VALIDATIONS:
-        raise status.bad_request(
-            f"fieldValidation: Unsupported value: {mode!r}: supported values: Ignore, Strict, Warn"
-        )
+        error = Path("fieldValidation").not_supported(mode, sorted(VALIDATIONS))
+        raise status.bad_options(call.request.method, error)
     return mode
 
 

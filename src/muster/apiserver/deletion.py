@@ -79,7 +79,7 @@ def check_options(call: Call, options: Json) -> None:
     if grace is not None and not 0 <= grace <= LONGEST_GRACE:
         errors.append(Path("gracePeriodSeconds").invalid(grace, "must be 0 or more seconds, and at most 2^31"))
     if errors:
-        raise status.invalid(call.kind, call.name, errors)
+        raise status.unprocessable_options(errors[0], "DeleteOptions")
 
 
 def delete_object(

@@ -103,9 +103,11 @@ def _author(call: Call) -> ownership.Author:
     manager = call.request.query.get("fieldManager")
     if manager is None or manager == "":
         manager = call.request.user_agent.partition("/")[0][: ownership.LONGEST_NAME] or HERE
-    elif len(manager) > ownership.LONGEST_NAME or not manager.isprintable():
-        why = f"at most {ownership.LONGEST_NAME} printable characters"
-        raise status.unprocessable_options(Path("fieldManager").invalid(manager[:200], why), "PatchOptions")
+    elif len(manager) > ownership.LONGEST_NAME:
+        raise status.bad_options(call.request.method, Path("fieldManager").too_long(ownership.LONGEST_NAME))
+    elif not manager.isprintable():
+        error = Path("fieldManager").invalid(manager, "must consist of printable characters")
+        raise status.bad_options(call.request.method, error)
     return apply.author(call, manager, ownership.UPDATE)
 
 

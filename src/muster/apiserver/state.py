@@ -11,6 +11,7 @@ from muster.api.calls import Request
 from muster.api.catalog import Kind
 from muster.api.gates import FeatureGates
 from muster.api.instant import Instant
+from muster.api.validation.field import Path
 from muster.apiserver import status
 from muster.apiserver.asking import Heard
 from muster.apiserver.custom import registry
@@ -123,12 +124,12 @@ class Call:
         """Whether nothing is to be stored: `dryRun=All` in the query (values joined by commas), or in options.
 
         Raises:
-            Failure: 400, another value.
+            Failure: 422, another value.
         """
         asked = list(options.get("dryRun") or ()) if options else []
         if "dryRun" in self.request.query:
             asked += self.request.query["dryRun"].split(",")
         for value in asked:
             if value != "All":
-                raise status.bad_request(f"dryRun: Unsupported value: {value!r}: supported values: All")
+                raise status.bad_options(self.request.method, Path("dryRun").not_supported(value, ["All"]))
         return bool(asked)

@@ -98,6 +98,12 @@ def conflict(kind: Kind, name: str, why: str) -> Failure:
     return Failure(409, "Conflict", message, details=_about(kind, name))
 
 
+def binding_conflict(name: str, why: str) -> Failure:
+    """A pod that cannot be bound as it is: the Status names the subresource."""
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+    return Failure(409, "Conflict", message, details={"name": name, "kind": "pods/binding"})
+
+
 def modified(kind: Kind, name: str) -> Failure:
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(kind, name, why)
@@ -139,6 +145,14 @@ def unprocessable_options(error: FieldError, options: str = "ListOptions") -> Fa
     """Query parameters contradict each other, or one is missing."""
     details = {"group": "meta.k8s.io", "kind": options, "causes": _causes([error])}
     return Failure(422, "Invalid", f'{options}.meta.k8s.io "" is invalid: {error}', details=details)
+
+
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
+
+
+def bad_options(method: str, error: FieldError) -> Failure:
+    """A query parameter of a write has a value that there is not."""
+    return unprocessable_options(error, _OPTIONS.get(method, "ListOptions"))
 
 
 def unprocessable_patch(patch: Any, message: str) -> Failure:
