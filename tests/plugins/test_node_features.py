@@ -118,12 +118,12 @@ def in_world(gates):
 
 
 def test_with_the_gate_off_nodes_declare_nothing_and_pods_need_nothing():
-    world = in_world(FeatureGates.parse("NodeDeclaredFeatures=false"))
+    world = in_world(FeatureGates.parse("NodeDeclaredFeatures=false,UserNamespacesHostNetworkSupport=true"))
     assert "declaredFeatures" not in seen(world, "nodes", "n1")["status"]
     assert seen(world, "pods", "p")["spec"]["nodeName"] in ("n1", "n2")
 
 
 def test_with_the_gate_on_the_pod_goes_where_the_feature_is():
-    world = in_world(FeatureGates())
+    world = in_world(FeatureGates.of("UserNamespacesHostNetworkSupport"))
     assert seen(world, "nodes", "n1")["status"]["declaredFeatures"] == ["UserNamespacesHostNetworkSupport"]
     assert seen(world, "pods", "p")["spec"]["nodeName"] == "n1"

@@ -199,6 +199,8 @@ class PodSpec(Part, frozen=True):
     restart_policy: str = "Always"
     dns_policy: str = "ClusterFirst"
     host_network: bool = False
+    host_pid: bool = msgspec.field(default=False, name="hostPID")
+    host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     host_users: bool | None = None
     """False: the pod has a user namespace of its own."""
     hostname: str = ""

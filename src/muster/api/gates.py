@@ -36,6 +36,7 @@ def _table() -> Mapping[str, Gate]:
         Gate("WorkloadWithJob", Stage.ALPHA, False, needs=workload),
         Gate("InPlacePodVerticalScalingSchedulerPreemption", Stage.ALPHA, False),
         Gate("TaintTolerationComparisonOperators", Stage.ALPHA, False),
+        Gate("UserNamespacesHostNetworkSupport", Stage.ALPHA, False),
         Gate("SchedulerAsyncAPICalls", Stage.BETA, False),
         Gate("SchedulerPreQueueingHints", Stage.ALPHA, False),
         *(Gate(name, Stage.ALPHA, False) for name in _ALPHA_DEVICES),
@@ -63,6 +64,7 @@ _BETA_ON = (
     "InPlacePodLevelResourcesVerticalScaling",
     "StorageCapacityScoring",
     "VolumeLimitScaling",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge",
     "DRAPartitionableDevices",
     "DRAConsumableCapacity",
     "DRADeviceBindingConditions",
@@ -73,7 +75,8 @@ _GA_ON = ("DRADeviceTaints", "DRADeviceTaintRules", "DRAResourceClaimDeviceStatu
 _GA_LOCKED = ("InPlacePodVerticalScaling", "DRAAdminAccess", "DRAPrioritizedList", "DRAExtendedResource")
 
 GATES: Mapping[str, Gate] = _table()
-"""Every gate by name: section 0 of the API semantics; TaintTolerationComparisonOperators is KEP-5471."""
+"""Every gate by name: section 0 of the API semantics; TaintTolerationComparisonOperators is KEP-5471,
+UserNamespacesHostNetworkSupport KEP-5607, MatchLabelKeysInPodTopologySpreadSelectorMerge KEP-3243."""
 
 MERGED: Mapping[str, str] = MappingProxyType(
     {"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"}
@@ -198,6 +201,11 @@ class FeatureGates:
     @property
     def resize_preemption(self) -> bool:
         return "InPlacePodVerticalScalingSchedulerPreemption" in self.on
+
+    @property
+    def merges_spread_keys(self) -> bool:
+        """Whether the server puts `matchLabelKeys` of spread constraints into their selectors."""
+        return "MatchLabelKeysInPodTopologySpreadSelectorMerge" in self.on
 
     def __str__(self) -> str:
         """What differs from the defaults, as `parse` reads it."""

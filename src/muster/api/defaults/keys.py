@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.api.defaults.parts import Json, Raw
+from muster.api.gates import FeatureGates
 
 _OPERATORS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 
 
-def merged(spec: Json, labels: Any) -> None:
+def merged(spec: Json, labels: Any, gates: FeatureGates) -> None:
     """Puts the pod's own values of the keys into each selector, in place of `spec`'s parts, which stay as they were.
 
-    Keys that the pod lacks, terms without a selector and requirements that are there already change nothing.
+    Keys that the pod lacks and terms without a selector change nothing. A key that the selector has already is in there
+    twice then: validation refuses it.
     """
     if not isinstance(labels, Mapping):
         return
-    if isinstance(spec.get("topologySpreadConstraints"), list):
+    if gates.merges_spread_keys and isinstance(spec.get("topologySpreadConstraints"), list):
         spec["topologySpreadConstraints"] = [
             _term(one, labels, _OPERATORS[:1]) for one in spec["topologySpreadConstraints"]
         ]
@@ -55,9 +57,7 @@ def _term(given: Any, labels: Raw, operators: tuple[tuple[str, str], ...]) -> An
         keys = given.get(field)
         for key in keys if isinstance(keys, list) else ():
             if isinstance(key, str) and key in labels:
-                requirement = {"key": key, "operator": operator, "values": [labels[key]]}
-                if requirement not in known and requirement not in more:
-                    more.append(requirement)
+                more.append({"key": key, "operator": operator, "values": [labels[key]]})
     if not more:
         return given
     return {**given, "labelSelector": {**selector, "matchExpressions": [*known, *more]}}

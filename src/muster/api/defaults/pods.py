@@ -24,7 +24,7 @@ def pod(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
         return
     spec = obj["spec"] = pod_spec(obj["spec"], gates, parts.at(old, "spec"))
     if old is None:
-        keys.merged(spec, parts.at(obj, "metadata").get("labels"))
+        keys.merged(spec, parts.at(obj, "metadata").get("labels"), gates)
         obj["status"] = _first_status(spec)
         return
     for field in ("priority", "preemptionPolicy", "serviceAccountName"):

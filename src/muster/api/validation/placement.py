@@ -16,6 +16,7 @@ from muster.api.core import (
     TopologySpreadConstraint,
 )
 from muster.api.gates import FeatureGates
+from muster.api.meta import LabelSelector
 from muster.api.validation import checks, names
 from muster.api.validation.checks import Errors
 from muster.api.validation.field import Path
@@ -37,7 +38,7 @@ def placement(spec: PodSpec, path: Path, gates: FeatureGates) -> Errors:
     if spec.tolerations:
         errors += tolerations(spec.tolerations, path / "tolerations", gates)
     if spec.topology_spread_constraints:
-        errors += _spread(spec.topology_spread_constraints, path / "topologySpreadConstraints")
+        errors += _spread(spec.topology_spread_constraints, path / "topologySpreadConstraints", gates)
     if spec.scheduling_gates:
         errors += _scheduling_gates(spec, path)
     if spec.scheduling_group is not None:
@@ -132,13 +133,30 @@ def _pod_term(term: PodAffinityTerm, path: Path) -> Errors:
     errors += checks.selector(term.namespace_selector, path / "namespaceSelector")
     for i, namespace in enumerate(term.namespaces):
         errors += checks.formatted(namespace, path / "namespaces" // i, names.dns_label)
-    for field, keys in (("matchLabelKeys", term.match_label_keys), ("mismatchLabelKeys", term.mismatch_label_keys)):
+    return errors + _label_keys(term.match_label_keys, term.mismatch_label_keys, term.label_selector, path)
+
+
+def _label_keys(
+    matching: tuple[str, ...], mismatching: tuple[str, ...], selector: LabelSelector | None, path: Path
+) -> Errors:
+    """Rules for label keys that the server has put into the selector: a key that is in there twice was there before."""
+    errors: Errors = []
+    for field, keys in (("matchLabelKeys", matching), ("mismatchLabelKeys", mismatching)):
+        if keys and selector is None:
+            errors.append((path / field).forbidden("must not be specified when labelSelector is not set"))
+            continue
         for i, key in enumerate(keys):
             errors += checks.formatted(key, path / field // i, names.label_key)
-            if term.label_selector is None:
-                errors.append((path / field).forbidden("must not be set without labelSelector"))
-    for key in set(term.match_label_keys) & set(term.mismatch_label_keys):
-        errors.append((path / "matchLabelKeys").invalid(key, "exists in both matchLabelKeys and mismatchLabelKeys"))
+    seen = set(selector.match_labels) if selector is not None else set()
+    for expression in selector.match_expressions if selector is not None else ():
+        if expression.key in matching and expression.key in seen:
+            at = path // matching.index(expression.key)
+            errors.append(at.invalid(expression.key, "exists in both matchLabelKeys and labelSelector"))
+        seen.add(expression.key)
+    for i, key in enumerate(matching):
+        if key in mismatching:
+            at = path / "matchLabelKeys" // i
+            errors.append(at.invalid(key, "exists in both matchLabelKeys and mismatchLabelKeys"))
     return errors
 
 
@@ -182,7 +200,7 @@ def _toleration_value(operator: str, value: str, path: Path, comparisons: tuple[
     return [(path / "operator").not_supported(operator, ("Equal", "Exists", *comparisons))]
 
 
-def _spread(values: tuple[TopologySpreadConstraint, ...], path: Path) -> Errors:
+def _spread(values: tuple[TopologySpreadConstraint, ...], path: Path, gates: FeatureGates) -> Errors:
     errors: Errors = []
     seen: set[tuple[str, str]] = set()
     for i, value in enumerate(values):
@@ -198,10 +216,27 @@ def _spread(values: tuple[TopologySpreadConstraint, ...], path: Path) -> Errors:
         errors += checks.one_of(value.node_affinity_policy, at / "nodeAffinityPolicy", _NODE_POLICIES)
         errors += checks.one_of(value.node_taints_policy, at / "nodeTaintsPolicy", _NODE_POLICIES)
         errors += checks.selector(value.label_selector, at / "labelSelector")
-        for j, key in enumerate(value.match_label_keys):
-            errors += checks.formatted(key, at / "matchLabelKeys" // j, names.label_key)
+        if gates.merges_spread_keys:
+            errors += _label_keys(value.match_label_keys, (), value.label_selector, at)
+        else:
+            errors += _unmerged_keys(value.match_label_keys, value.label_selector, at / "matchLabelKeys")
         pair = (value.topology_key, value.when_unsatisfiable)
         if pair in seen:
             errors.append(at.duplicate(list(pair), "topologyKey and whenUnsatisfiable must be unique together"))
         seen.add(pair)
+    return errors
+
+
+def _unmerged_keys(keys: tuple[str, ...], selector: LabelSelector | None, path: Path) -> Errors:
+    """Rules where only the scheduler reads the keys: none may be in the selector."""
+    if not keys:
+        return []
+    if selector is None:
+        return [path.forbidden("must not be specified when labelSelector is not set")]
+    errors: Errors = []
+    present = {*selector.match_labels, *(expression.key for expression in selector.match_expressions)}
+    for i, key in enumerate(keys):
+        errors += checks.formatted(key, path // i, names.label_key)
+        if key in present:
+            errors.append((path // i).invalid(key, "exists in both matchLabelKeys and labelSelector"))
     return errors

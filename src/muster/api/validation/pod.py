@@ -40,6 +40,8 @@ def pod_spec(spec: PodSpec, path: Path, gates: FeatureGates) -> Errors:
     errors += placement.placement(spec, path, gates)
     errors += _life(spec, path)
     errors += _names(spec, path)
+    if spec.host_users is False:
+        errors += _own_users(spec, path, gates)
     if spec.overhead:
         errors += checks.quantities(spec.overhead, path / "overhead")
     if spec.resources is not None:
@@ -98,6 +100,14 @@ def _names(spec: PodSpec, path: Path) -> Errors:
         if value:
             errors += checks.formatted(value, path / field, names.dns_label)
     return errors
+
+
+def _own_users(spec: PodSpec, path: Path, gates: FeatureGates) -> Errors:
+    """A pod with a user namespace of its own shares no other namespace with its node (KEP-127, KEP-5607)."""
+    shared = [("hostPID", spec.host_pid), ("hostIPC", spec.host_ipc)]
+    if "UserNamespacesHostNetworkSupport" not in gates.on:
+        shared.insert(0, ("hostNetwork", spec.host_network))
+    return [(path / field).forbidden("when `hostUsers` is false") for field, used in shared if used]
 
 
 def _claims(values: tuple[PodResourceClaim, ...], path: Path) -> Errors:
