@@ -8,6 +8,7 @@ import pytest
 
 from muster.engine.profile import PlacementScore, Profile, ProfileError
 from muster.plugins import BUILT_IN, default_profile
+from muster.plugins.pod_affinity import PodAffinity
 from muster.runtime import config
 from muster.runtime.config import known_plugins, load_profile, profile_from
 from muster.runtime.documents import parse
@@ -75,6 +76,35 @@ def test_topology_levels_can_be_named_and_leave_the_plugins_as_they_are() -> Non
     assert profile == replace(default_profile(), levels=("example.com/hall", "example.com/rack"))
     assert Scheduler(profile).cache.snapshot().nodes.levels == profile.levels
     assert from_text("topologyLevels: []") == default_profile()
+
+
+def test_the_settings_of_pod_affinity_are_read() -> None:
+    text = "plugins: [{name: pack}, {name: pod_affinity}]\npodAffinity: "
+    (_, plugin) = from_text(text + "{hardPodAffinityWeight: 7, ignorePreferredTermsOfExistingPods: true}").plugins
+    assert plugin == PodAffinity(hard_weight=7, only_own_preferences=True)
+    (_, plugin) = from_text(text + "{}").plugins
+    assert plugin == PodAffinity()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "settings", "wanted"),
+    [
+        ("pack", "{}", 'p.yaml: podAffinity: plugin "pod_affinity" is not listed'),
+        ("pod_affinity", "[]", "p.yaml: podAffinity: must be a mapping"),
+        ("pod_affinity", "{weight: 1}", "p.yaml: podAffinity.weight: unknown field; there are hardPodAffinityWeight"),
+        (
+            "pod_affinity",
+            "{hardPodAffinityWeight: 101}",
+            "p.yaml: podAffinity.hardPodAffinityWeight: 101; give a whole",
+        ),
+        ("pod_affinity", "{hardPodAffinityWeight: true}", "p.yaml: podAffinity.hardPodAffinityWeight: True; give a"),
+        ("pod_affinity", "{ignorePreferredTermsOfExistingPods: 1}", "ignorePreferredTermsOfExistingPods: 1; want true"),
+    ],
+)
+def test_wrong_settings_of_pod_affinity_are_refused_at_the_field(plugin: str, settings: str, wanted: str) -> None:
+    with pytest.raises(ProfileError) as refused:
+        from_text(f"plugins: [{{name: {plugin}}}]\npodAffinity: {settings}")
+    assert wanted in str(refused.value)
 
 
 def test_the_weights_of_the_placement_score_are_read() -> None:

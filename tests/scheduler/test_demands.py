@@ -3,7 +3,7 @@
 from typing import Any
 
 from muster.api.object import Object
-from muster.model.neighbours import Holding, LabelRequirement, PodSelector, PodTerm, SpreadConstraint
+from muster.model.neighbours import REQUIRED_WEIGHT, Holding, LabelRequirement, PodSelector, PodTerm, SpreadConstraint
 from muster.model.records import PodRecord
 from muster.scheduler.ingest import Ingest
 from muster.testing.builders import pod_manifest
@@ -26,7 +26,7 @@ def test_a_term_without_namespaces_means_those_of_the_pods_own() -> None:
     record = ingested(Ingest(), "p", affinity=near(labelSelector=WEB))
     assert record.cls.demands is not None
     assert record.cls.demands.affinity == (PodTerm(PodSelector((APP_IS_WEB,), ("default",)), "zone"),)
-    assert [holding.weight for holding in record.cls.demands.holdings()] == [1]
+    assert [holding.weight for holding in record.cls.demands.holdings()] == [REQUIRED_WEIGHT]
 
 
 def test_a_namespace_selector_takes_the_place_of_the_own_namespace() -> None:

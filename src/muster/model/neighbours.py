@@ -119,8 +119,8 @@ class PodDemands(NamedTuple):
             yield Holding(preferred, weight)
 
 
-REQUIRED_WEIGHT = 1
-"""What a running pod's required affinity is worth to a pod that it means (kube's HardPodAffinityWeight)."""
+REQUIRED_WEIGHT = 0
+"""Stands for what a running pod's required affinity is worth to a pod that it means: the profile says how much."""
 
 
 class Holding(NamedTuple):

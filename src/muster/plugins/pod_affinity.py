@@ -9,7 +9,7 @@ import numpy as np
 
 from muster.engine.extension import BEST, Counter, Relations, Rows, Rule, Terms
 from muster.model.diagnosis import Reason
-from muster.model.neighbours import Holding, PodTerm, Selection
+from muster.model.neighbours import REQUIRED_WEIGHT, Holding, PodTerm, Selection
 from muster.model.records import PodClass
 from muster.model.resources import PODS
 from muster.model.snapshot import Snapshot
@@ -27,6 +27,10 @@ class PodAffinity:
     such pods like any other, and completely. All other terms are rules over counts by domain.
     """
 
+    hard_weight: int = 1
+    """What the required affinity of a running pod is worth to a pod that it means (hardPodAffinityWeight, 0 to 100)."""
+    only_own_preferences: bool = False
+    """A pod without preferred terms is not drawn by those of running pods (ignorePreferredTermsOfExistingPods)."""
     name: str = "pod_affinity"
     reason: Reason = Reason.POD_ANTI_AFFINITY
 
@@ -51,13 +55,18 @@ class PodAffinity:
     def relate(self, snapshot: Snapshot, classes: Sequence[PodClass]) -> Relations:
         counters = _Counters(snapshot, classes)
         repelling = [term for term in _repelling(snapshot, classes) if not _adds_up(snapshot, classes, term)]
-        drawing = [holding for holding in _all_holdings(snapshot, classes) if holding.weight is not None]
+        drawing = [(h, self._worth(h)) for h in _all_holdings(snapshot, classes) if h.weight is not None]
+        drawing = [(holding, worth) for holding, worth in drawing if worth]
         rules: dict[int, Rule] = {}
         for cls, pod_class in enumerate(classes):
-            rule = _rule(counters, pod_class, repelling, drawing)
+            prefers = pod_class.demands is not None and bool(pod_class.demands.preferred)
+            rule = _rule(counters, pod_class, repelling, drawing if prefers or not self.only_own_preferences else ())
             if rule.filters or rule.scores:
                 rules[cls] = rule
         return Relations(tuple(counters.made), rules)
+
+    def _worth(self, holding: Holding) -> int:
+        return self.hard_weight if holding.weight == REQUIRED_WEIGHT else holding.weight or 0
 
 
 def _all_holdings(snapshot: Snapshot, classes: Sequence[PodClass]) -> list[Holding]:
@@ -209,7 +218,7 @@ class _AffinityRule:
 
 
 def _rule(
-    counters: _Counters, pod_class: PodClass, repelling: Sequence[PodTerm], drawing: Sequence[Holding]
+    counters: _Counters, pod_class: PodClass, repelling: Sequence[PodTerm], drawing: Sequence[tuple[Holding, int]]
 ) -> _AffinityRule:
     demands, matched = pod_class.demands, set(pod_class.matched)
     near: tuple[int, ...] = ()
@@ -226,8 +235,8 @@ def _rule(
             k = counters.matching((term.selector,), term.topology_key)
             wishes[k] = wishes.get(k, 0) + weight
     kept_out = tuple(counters.holding(Holding(term, None)) for term in repelling if (term.selector,) in matched)
-    for holding in drawing:
+    for holding, worth in drawing:
         if (holding.term.selector,) in matched:
             k = counters.holding(holding)
-            wishes[k] = wishes.get(k, 0) + (holding.weight or 0)
+            wishes[k] = wishes.get(k, 0) + worth
     return _AffinityRule(counters.made, near, first, apart, kept_out, wishes)

@@ -132,7 +132,7 @@ class _SpreadRule:
         yield Reason.TOPOLOGY_SPREAD, rejected
 
     def score(self, counts: Sequence[np.ndarray], feasible: np.ndarray) -> np.ndarray:
-        """As kube-scheduler's: the fewer pods there are in the domains of a node, the better."""
+        """As kube-scheduler's, in whole pods: the fewer there are in the domains of a node, the better."""
         needed = [part.counter.codes >= 0 for part in self.soft if not part.constraint.everywhere]
         labelled: np.ndarray = np.logical_and.reduce([np.ones(len(feasible), dtype=bool), *needed])
         among = feasible & labelled
@@ -147,6 +147,7 @@ class _SpreadRule:
             weight = round(_SCALE * log(domains + 2))
             crowd = counts[part.place][codes] * weight + (part.constraint.max_skew - 1) * _SCALE
             total += np.where(codes >= 0, crowd, 0)
+        total = (total + _SCALE // 2) // _SCALE
         low, high = int(total[among].min()), int(total[among].max())
         if not high:
             return np.where(labelled, BEST, 0)

@@ -14,6 +14,9 @@ topologySpread:             # what pods without spread constraints of their own 
   defaultingType: List      # System (the default): softly, by host and zone; List: defaultConstraints
   defaultConstraints:
     - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
+podAffinity:                # may be left out
+  hardPodAffinityWeight: 1  # 0..100
+  ignorePreferredTermsOfExistingPods: false
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from muster.api.validation import names
 from muster.engine.extension import Dependent, Plugin, Score
 from muster.engine.profile import MAX_WEIGHT, PlacementScore, Profile, ProfileError
 from muster.plugins import BUILT_IN, default_profile
+from muster.plugins.pod_affinity import PodAffinity
 from muster.runtime.documents import DocumentError, read
 from muster.runtime.spreading import spread_defaults
 
@@ -34,7 +38,7 @@ GROUP = "muster.plugins"
 """Entry points of this group are plugins too: name -> a function without arguments that makes the plugin."""
 
 Factory = Callable[[], Plugin]
-_FIELDS = ("plugins", "placementScore", "topologyLevels", "topologySpread")
+_FIELDS = ("plugins", "placementScore", "topologyLevels", "topologySpread", "podAffinity")
 _NAMED = f"{', '.join(_FIELDS[:-1])} and {_FIELDS[-1]}"
 
 
@@ -83,6 +87,8 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
         if key not in _FIELDS:
             raise ProfileError(f"{where}: {key}: unknown field; a profile has {_NAMED}")
     plugins, weights = _plugins(value, where, known)
+    if "podAffinity" in value:
+        plugins = _with_affinity(plugins, value["podAffinity"], f"{where}: podAffinity")
     placement = _placement_score(value.get("placementScore", {}), f"{where}: placementScore")
     spread = spread_defaults(value.get("topologySpread", {}), f"{where}: topologySpread")
     levels = _levels(value.get("topologyLevels", []), f"{where}: topologyLevels")
@@ -146,6 +152,26 @@ def _placement_score(value: Any, field: str) -> PlacementScore:
         return PlacementScore(**{_PLACEMENT[key]: given for key, given in value.items()})
     except ProfileError as error:
         raise ProfileError(f"{field}.{error}") from None
+
+
+def _with_affinity(plugins: tuple[Plugin, ...], value: Any, field: str) -> tuple[Plugin, ...]:
+    """The plugins, the one for pod affinity with these settings, in the same order."""
+    if not any(isinstance(plugin, PodAffinity) for plugin in plugins):
+        raise ProfileError(f'{field}: plugin "{PodAffinity().name}" is not listed; list it, or remove this field')
+    if not isinstance(value, dict):
+        raise ProfileError(f"{field}: must be a mapping, for example {{hardPodAffinityWeight: 1}}")
+    for key in value:
+        if key not in ("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"):
+            known = "hardPodAffinityWeight, ignorePreferredTermsOfExistingPods"
+            raise ProfileError(f"{field}.{key}: unknown field; there are {known}")
+    weight = value.get("hardPodAffinityWeight", PodAffinity().hard_weight)
+    if type(weight) is not int or not 0 <= weight <= MAX_WEIGHT:
+        raise ProfileError(f"{field}.hardPodAffinityWeight: {weight!r}; give a whole number from 0 to {MAX_WEIGHT}")
+    only_own = value.get("ignorePreferredTermsOfExistingPods", False)
+    if type(only_own) is not bool:
+        raise ProfileError(f"{field}.ignorePreferredTermsOfExistingPods: {only_own!r}; want true or false")
+    made = PodAffinity(weight, only_own)
+    return tuple(made if isinstance(plugin, PodAffinity) else plugin for plugin in plugins)
 
 
 def _entry(entry: Any, field: str, known: Mapping[str, Factory]) -> tuple[str, int | None]:
