@@ -12,7 +12,6 @@ from muster.engine.profile import Profile
 from muster.engine.work import Work
 from muster.model.decision import Decision
 from muster.model.diagnosis import Diagnosis, Verdict
-from muster.model.neighbours import Holding, Selection
 from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
@@ -26,6 +25,7 @@ from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
 from muster.scheduler.families import FAMILIES, Families
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
+from muster.scheduler.neighbours import Move
 from muster.scheduler.prebind import VolumeTag
 from muster.scheduler.preempting import EvictTag, Preempting
 from muster.scheduler.queue import MOST_GROUPS, Queue
@@ -87,7 +87,7 @@ class Scheduler:
         self._timers: dict[str, Instant | None] = {}
         self._ticket = 0
         self._deciding: list[tuple[Entry, QueueEntry]] | None = None
-        self._moved_meanwhile, self._topics_meanwhile = set[Selection | Holding](), set[Topic]()
+        self._moved_meanwhile, self._topics_meanwhile = set[Move](), set[Topic]()
         self._meanwhile: dict[str, Touch] = {}
         """Nodes that got better while a decision was under way."""
 

@@ -7,6 +7,7 @@ there is, and then change by change; a term of a running pod as long as such a p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from enum import Enum
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -37,6 +38,24 @@ class Tenant(NamedTuple):
     labels: Labels
     leaving: bool
     demands: PodDemands | None
+
+
+class Way(Enum):
+    """How a count has changed."""
+
+    MORE = "more"
+    FEWER = "fewer"
+    LEAVING = "leaving"
+    """As many, but one of them terminates."""
+    ANY = "any"
+    """Who is meant at all may have changed: a namespace has other labels."""
+
+
+class Move(NamedTuple):
+    """A selection or term of which other pods are counted now."""
+
+    what: Selection | Holding
+    way: Way
 
 
 class Tally:
@@ -78,12 +97,22 @@ class Tally:
         return self._column
 
 
+class _Seen(NamedTuple):
+    """What a pod counts for."""
+
+    meant: tuple[Selection, ...] = ()
+    held: tuple[Holding, ...] = ()
+
+
+_NOTHING = _Seen()
+
+
 class Neighbourhood:
     """The counts, and which of them have changed since somebody last looked."""
 
     def __init__(self) -> None:
         self.version = 0
-        self._moved: set[Selection | Holding] = set()
+        self._moved: set[Move] = set()
         self.spaces: dict[str, Mapping[str, str]] = {}
         self._asked: set[PodDemands] = set()
         self._matching: dict[Selection, Tally] = {}
@@ -147,21 +176,37 @@ class Neighbourhood:
         """A pod comes, goes, or is no longer what it was."""
         if before == after:
             return
-        for tenant, count in ((before, -1), (after, 1)):
-            if tenant is None:
-                continue
-            for selection in self._meant(tenant):
-                self._add(selection, tenant, count)
-                self._changed(selection)
-            for holding in tenant.demands.holdings() if tenant.demands else ():
-                self._hold(holding, tenant.node, count)
-                self._changed(holding)
+        was, now = self._seen(before), self._seen(after)
+        stays = before is not None and after is not None and before.node == after.node
+        if before is not None:
+            self._count_one(before, was, -1, now if stays else _NOTHING)
+        if after is not None:
+            self._count_one(after, now, 1, was if stays else _NOTHING)
+            if before is not None and stays and after.leaving and not before.leaving:
+                for selection in set(was.meant).intersection(now.meant):
+                    self._moved.add(Move(selection, Way.LEAVING))
 
-    def _changed(self, what: Selection | Holding) -> None:
+    def _count_one(self, tenant: Tenant, seen: _Seen, count: int, same: _Seen) -> None:
+        """Counts a pod in (1) or out (-1); what is in `same` too counts the same number on the node afterwards."""
+        way = Way.MORE if count > 0 else Way.FEWER
+        for selection in seen.meant:
+            self._add(selection, tenant, count)
+            self._changed(selection, way, selection in same.meant)
+        for holding in seen.held:
+            self._hold(holding, tenant.node, count)
+            self._changed(holding, way, holding in same.held)
+
+    def _seen(self, tenant: Tenant | None) -> _Seen:
+        if tenant is None:
+            return _NOTHING
+        return _Seen(self._meant(tenant), tuple(tenant.demands.holdings()) if tenant.demands else ())
+
+    def _changed(self, what: Selection | Holding, way: Way, same: bool) -> None:
         self.version += 1
-        self._moved.add(what)
+        if not same:
+            self._moved.add(Move(what, way))
 
-    def take_moved(self) -> Set[Selection | Holding]:
+    def take_moved(self) -> Set[Move]:
         """What is counted otherwise than when this was asked last."""
         moved, self._moved = self._moved, set()
         return moved
@@ -195,7 +240,8 @@ class Neighbourhood:
         if selections:
             self._count(selections, tenants)
         self.version += 1
-        self._moved.update(selections, self._holding)
+        self._moved.update(Move(selection, Way.ANY) for selection in selections)
+        self._moved.update(Move(holding, Way.ANY) for holding in self._holding)
 
     def columns(self, nodes: NodeColumns) -> Neighbours:
         """All counts for these node columns."""

@@ -9,12 +9,12 @@ from dataclasses import replace
 from muster.api.instant import MINUTE, Instant
 from muster.engine.profile import Profile
 from muster.model.diagnosis import Cure, Diagnosis, Verdict
-from muster.model.neighbours import Holding, Selection
 from muster.model.records import EntryKey, EntryKind, Phase, PodClass, PodRecord, QueueEntry
 from muster.scheduler.broken import has_surplus, is_broken
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import Due, Entry, News, Order, Seen, State, Within, backoff, due_item
 from muster.scheduler.holds import hold_of
+from muster.scheduler.neighbours import Move
 from muster.scheduler.rooms import Touch
 from muster.scheduler.trees import member_order, tree_of
 from muster.scheduler.volumes import Topic
@@ -37,7 +37,7 @@ class Queue:
         self.cache = cache
         self.entries: dict[EntryKey, Entry] = {}
         self._scheduler_name = scheduler_name
-        self._waiting = Waiting(cache.rooms, profile)
+        self._waiting = Waiting(cache.rooms, profile, self.pending)
         self._active: list[tuple[Order, EntryKey]] = []
         self._backoff: list[Due] = []
         self._safety: list[Due] = []
@@ -172,10 +172,10 @@ class Queue:
         for entry in self._waiting.cured(touched):
             self._wake(entry, 0 if is_broken(self.cache, entry.key) else now)
 
-    def wake_neighbours(self, moved: Set[Selection | Holding], now: Instant) -> None:
+    def wake_neighbours(self, moved: Set[Move], now: Instant) -> None:
         """Wakes what waits for pods to come or go that are now counted otherwise."""
         if moved:
-            for entry in self._waiting.cured_by_neighbours(moved):
+            for entry in self._waiting.cured_by_neighbours(moved, self.cache.neighbours.spaces):
                 self._wake(entry, 0 if is_broken(self.cache, entry.key) else now)
 
     def wake_storing(self, topics: Set[Topic], now: Instant) -> None:

@@ -227,10 +227,10 @@ class Rooms:
 
 
 def _as_good(old: NodeRecord, new: NodeRecord) -> bool:
-    """Whether a change of a node can let in no pod that was kept out before."""
+    """Whether a change of a node can let in no pod that was kept out before: here, or where fewer domains count."""
     had = dict(old.allocatable)
     return (
-        (new.unschedulable or not old.unschedulable)
+        old.unschedulable == new.unschedulable
         and old.taints == new.taints
         and old.labels == new.labels
         and set(old.features) >= set(new.features)

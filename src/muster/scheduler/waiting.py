@@ -7,18 +7,19 @@ at per touched node, and nothing else. A group of one class also counts the slot
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from muster.engine.feasibility import feasible_nodes
 from muster.engine.profile import Profile
 from muster.model.diagnosis import Cure, Diagnosis, Reason
-from muster.model.neighbours import Holding, Selection
-from muster.model.records import EntryKey, EntryKind, NodeRecord, PodClass
+from muster.model.records import EntryKey, EntryKind, NodeRecord, PodClass, PodRecord
 from muster.model.resources import ResourceAxis
 from muster.model.snapshot import NodeColumns
+from muster.scheduler.company import Changes, Company
 from muster.scheduler.entries import Entry, Order, Within
+from muster.scheduler.neighbours import Move
 from muster.scheduler.rooms import Rooms, Touch
 from muster.scheduler.volumes import Topic
 
@@ -64,12 +65,14 @@ class _Gain(NamedTuple):
 class Waiting:
     """The entries that wait for an event."""
 
-    def __init__(self, rooms: Rooms, profile: Profile) -> None:
+    def __init__(self, rooms: Rooms, profile: Profile, pods: Callable[[EntryKey], Iterable[PodRecord]]) -> None:
+        """`pods`: the pending ones of an entry."""
+        self._pods = pods
         self._rooms = rooms
         self._profile = profile
         self._lines: dict[PodClass, Line] = {}
-        self._neighbourly: dict[EntryKey, tuple[Entry, bool]] = {}
-        """Entries that other pods stand in the way of or are missed by; whether the terms of those keep them out."""
+        self._neighbourly: dict[EntryKey, Company] = {}
+        """Entries that other pods stand in the way of or are missed by."""
         self._anchored: dict[str, dict[EntryKey, Entry]] = {}
         """Entries by the nodes of members that tie them to a domain."""
         self._by_topic: dict[Topic, dict[EntryKey, Entry]] = {}
@@ -96,7 +99,8 @@ class Waiting:
         entry.lacks = lacks
         entry.classes = frozenset(classes)
         if Cure.NEIGHBOURS_CHANGED in cures:
-            self._neighbourly[entry.key] = (entry, Reason.EXISTING_ANTI_AFFINITY in _reasons(diagnosis))
+            kept_out = Reason.EXISTING_ANTI_AFFINITY in _reasons(diagnosis)
+            self._neighbourly[entry.key] = Company(entry, kept_out, diagnosis.proven and not many)
         for node in entry.within.anchors if entry.within else ():
             self._anchored.setdefault(node, {})[entry.key] = entry
         entry.topics = topics if Cure.VOLUMES_CHANGED in cures else frozenset()
@@ -136,15 +140,25 @@ class Waiting:
         self._neighbourly.pop(entry.key, None)
         self._trees.pop(entry.key, None)
 
-    def cured_by_neighbours(self, moved: Set[Selection | Holding]) -> Iterator[Entry]:
-        """Takes out and yields what may be placeable now that these pods have come or gone; of alike pods the first."""
-        repelling = any(isinstance(what, Holding) and what.weight is None for what in moved)
+    def cured_by_neighbours(self, moved: Set[Move], spaces: Mapping[str, Mapping[str, str]]) -> Iterator[Entry]:
+        """Takes out and yields what may be placeable now that these pods have come or gone; of alike pods the first.
 
-        def concerns(entry: Entry, kept_out: bool) -> bool:
-            demands = [cls.demands for cls in entry.classes if cls.demands is not None]
-            return (kept_out and repelling) or any(not moved.isdisjoint(asked.selections()) for asked in demands)
+        `spaces`: the labels of the namespaces.
+        """
+        changes = Changes.of(moved)
+        helped = [one for one in self._neighbourly.values() if changes.may_help(one, self._pods, spaces)]
+        yield from self._cured_together([one.entry for one in helped])
 
-        yield from self._cured_together([entry for entry, out in self._neighbourly.values() if concerns(entry, out)])
+    def _in_other_domains(self, touched: Mapping[str, Touch]) -> list[Entry]:
+        """The entries for which domains may have come, gone, or got other nodes."""
+        nodes = [(touch, self._rooms.records.get(node)) for node, touch in touched.items()]
+        relabelled = any(_relabelled(touch, record) for touch, record in nodes)
+        retainted = any(_retainted(touch, record) for touch, record in nodes)
+        return [
+            one.entry
+            for one in self._neighbourly.values()
+            if relabelled or not one.proven or (retainted and one.counts_by_taints)
+        ]
 
     def _cured_together(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """These groups, and of these single pods the first of each class."""
@@ -174,8 +188,7 @@ class Waiting:
     def cured(self, touched: Mapping[str, Touch]) -> Iterator[Entry]:
         """Takes out and yields what may be placeable now that these nodes have got better."""
         if self._neighbourly and any(touch.changed for touch in touched.values()):
-            # Domains may have come, gone, or got other nodes.
-            yield from self._cured_together([entry for entry, _ in self._neighbourly.values()])
+            yield from self._cured_together(self._in_other_domains(touched))
         if self._trees and any(_relabelled(touch, self._rooms.records.get(node)) for node, touch in touched.items()):
             yield from self._cured_together(tuple(self._trees.values()))
         for node, touch in touched.items():
@@ -268,6 +281,13 @@ def _relabelled(touch: Touch, record: NodeRecord | None) -> bool:
     if not touch.changed:
         return False
     return record is None or touch.record is None or record.labels != touch.record.labels
+
+
+def _retainted(touch: Touch, record: NodeRecord | None) -> bool:
+    """Whether other pods tolerate a node than before."""
+    if not touch.changed or record is None or touch.record is None:
+        return touch.changed
+    return (record.taints, record.unschedulable) != (touch.record.taints, touch.record.unschedulable)
 
 
 def _domain(within: Within, record: NodeRecord | None) -> str | None:
