@@ -17,11 +17,13 @@ import msgspec
 import pytest
 import yaml
 
+from muster.api import writes
 from muster.api.gates import FeatureGates
 from muster.cli.app import run
 from muster.cli.client import DEFAULT_SERVER, Client
 from muster.cli.failure import USAGE
 from muster.cli.up import kubeconfig, welcome
+from muster.testing.builders import composite_manifest, gang_manifest, pod_manifest, workload_ref
 
 SMALL = ("--zones", "1", "--racks", "1", "--nodes", "2")
 
@@ -140,3 +142,30 @@ def test_a_controlled_server_is_empty_and_its_clock_stands() -> None:
 def test_without_the_hidden_flag_there_is_no_control() -> None:
     with up(*SMALL) as (_, url):
         assert Client(url).call("POST", "/muster/control/pause", {}).status == 404
+
+
+@pytest.mark.parametrize(("target", "refused"), [("1.37", False), ("1.38", True)])
+def test_a_basic_group_below_a_gang_is_looked_at_by_the_rules_of_the_target(target: str, refused: bool) -> None:
+    """Statement 55: only v1.38 refuses to place it."""
+    root = composite_manifest("root", 1)
+    leaf = gang_manifest("pg", None, parentCompositePodGroupName="root", workloadRef=workload_ref("root"))
+    with up(*SMALL, "--target", target) as (_, url):
+        client = Client(url)
+        for manifest in (root, leaf, pod_manifest("p", group="pg")):
+            request = writes.create(manifest)
+            assert client.call("POST", request.path, request.body).ok
+        deadline = time.monotonic() + 10
+        while not (found := _scheduled(client.get("/api/v1/namespaces/default/pods/p"))):
+            assert time.monotonic() < deadline, "the pod got no verdict"
+    assert found == (("False", "SchedulerError") if refused else ("True", ""))
+
+
+def _scheduled(pod: dict[str, Any]) -> tuple[str, str] | None:
+    """Status and reason of the pod's condition, once it has one."""
+    conditions = pod.get("status", {}).get("conditions", ())
+    return next(((c["status"], c.get("reason", "")) for c in conditions if c["type"] == "PodScheduled"), None)
+
+
+def test_a_target_that_is_not_known_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["up", "--target", "1.36"]) == USAGE
+    assert "known: 1.37, 1.38" in capsys.readouterr().err
