@@ -8,6 +8,7 @@ import numpy as np
 
 from muster.model.keys import Key
 from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, PodRecord
+from muster.model.running import Running
 from muster.model.snapshot import Snapshot
 
 
@@ -82,23 +83,27 @@ class Field:
         self.whole: list[EntryKey | None] = []
         """By unit, the group that goes as a whole."""
         self._numbers: dict[EntryKey, int] = {}
+        self._leaves: dict[tuple[str, str], _Leaf] = {}
+        unit, nodes = self._sort(running, priority)
+        self.present = {Key(*named): leaf.present for named, leaf in self._leaves.items() if leaf.present}
+        """By group, how many of its running pods are not on their way out, whatever their priority."""
+        self.unit = np.array(unit, dtype=np.int64)
+        """int64[P]"""
+        self.node = np.array(nodes, dtype=np.int64)
+        """int64[P], -1: a node that does not exist."""
+        self._pods_of: list[list[int]] | None = None
+
+    def _sort(self, running: Running, priority: int) -> tuple[list[int], list[int]]:
+        """Tells `pods` from `freeing`; returns the unit and the node of each of `pods`. One pass over all that runs."""
         unit: list[int] = []
         nodes: list[int] = []
-        index, leaving = snapshot.nodes.index, running.leaving
-        leaves: dict[tuple[str, str], _Leaf] = {}
-        last, leaf = ("", ""), None
+        index, leaving = self.snapshot.nodes.index, running.leaving
         for pod in running.pods:
             stays = not (pod.terminating or (leaving and pod.uid in leaving))
-            own, top, group = pod.priority, None, pod.group
-            if group is not None:
-                # Members mostly follow each other.
-                if leaf is None or group != last[1] or pod.key[0] != last[0]:
-                    last = (pod.key[0], group)
-                    leaf = leaves.get(last)
-                    if leaf is None:
-                        leaf = leaves[last] = _Leaf(self.ancestry.of(Key(*last)))
-                if leaf.counts_as is not None:
-                    own, top = leaf.counts_as
+            own, top, leaf = pod.priority, None, None
+            if pod.group is not None:
+                leaf = self._leaf(pod.key.namespace, pod.group)
+                own, top = leaf.counts_as or (own, None)
                 leaf.present += stays
             if own >= priority:
                 continue
@@ -116,13 +121,14 @@ class Field:
                 unit.append(leaf.number)
             self.pods.append(pod)
             nodes.append(at)
-        self.present = {Key(*named): leaf.present for named, leaf in leaves.items() if leaf.present}
-        """By group, how many of its running pods are not on their way out, whatever their priority."""
-        self.unit = np.array(unit, dtype=np.int64)
-        """int64[P]"""
-        self.node = np.array(nodes, dtype=np.int64)
-        """int64[P], -1: a node that does not exist."""
-        self._pods_of: list[list[int]] | None = None
+        return unit, nodes
+
+    def _leaf(self, namespace: str, group: str) -> _Leaf:
+        named = (namespace, group)
+        leaf = self._leaves.get(named)
+        if leaf is None:
+            leaf = self._leaves[named] = _Leaf(self.ancestry.of(Key(*named)))
+        return leaf
 
     def _number(self, priority: int, top: EntryKey | None) -> int:
         """Of a unit that is met for the first time, or again through another group of its hierarchy."""
