@@ -134,11 +134,6 @@ def format_milli(thousandths: int) -> str:
     return canonical(f"{thousandths}m")
 
 
-def format_decimal(units: int) -> str:
-    """`2000` -> `2k`."""
-    return canonical(str(units))
-
-
 def format_binary(units: int) -> str:
     """`1073741824` -> `1Gi`; what is no multiple of 1024 is written out."""
     for suffix, shift in reversed(_BINARY.items()):

@@ -187,15 +187,15 @@ class Policy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRecord:
-    """A PodGroup."""
+class _Group:
+    """What PodGroups and CompositePodGroups have alike."""
 
     key: Key
     uid: str
     generation: int
     policy: Policy
     min_count: int
-    """1 for a basic group."""
+    """How many members, or satisfied children (minGroupCount), it needs; 1 for a basic one."""
     priority: int
     created: int
     topology_key: str | None = None
@@ -204,32 +204,19 @@ class GroupRecord:
     preemption_policy: str | None = None
     terminating: bool = False
     scheduled: bool = False
-    """Its condition PodGroupInitiallyScheduled is True."""
+    """Its condition PodGroupInitiallyScheduled, or CompositePodGroupInitiallyScheduled, is True."""
     workload: str = ""
     """The Workload that it names."""
 
 
 @dataclass(frozen=True, slots=True)
-class CompositeRecord:
-    """A CompositePodGroup."""
+class GroupRecord(_Group):
+    """A PodGroup."""
 
-    key: Key
-    uid: str
-    generation: int
-    policy: Policy
-    min_count: int
-    """minGroupCount: how many of its children must be satisfied; 1 for a basic one."""
-    priority: int
-    created: int
-    topology_key: str | None = None
-    disruption_all: bool = False
-    parent: str | None = None
-    preemption_policy: str | None = None
-    terminating: bool = False
-    scheduled: bool = False
-    """Its condition CompositePodGroupInitiallyScheduled is True."""
-    workload: str = ""
-    """The Workload that it names."""
+
+@dataclass(frozen=True, slots=True)
+class CompositeRecord(_Group):
+    """A CompositePodGroup."""
 
 
 @dataclass(frozen=True, slots=True)

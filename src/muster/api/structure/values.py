@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muster.api.structure.formats import BOUNDS, FORMATS, pattern
@@ -232,5 +232,4 @@ def _holds(schema: Schema, value: Any, path: Path) -> bool:
 
 def _nearest(alternatives: list[Schema], value: Any, path: Path) -> Schema:
     """The alternative with the fewest errors, which says best what is missing."""
-    count: Callable[[Schema], int] = lambda one: len(errors(one, value, path))  # noqa: E731
-    return min(alternatives, key=count)
+    return min(alternatives, key=lambda one: len(errors(one, value, path)))

@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from muster.engine.preemption.cost import BASE, Costs
+from muster.engine.preemption.cost import BASE, Cost, Costs
 from muster.engine.preemption.judges import Slots, all_places
+from muster.model.keys import Key
 
 
 def choose(judge: Slots, costs: Costs, units: Sequence[int], target: int) -> frozenset[int] | None:
     """The best that is found in any domain; None: not enough anywhere, or nothing was found step by step."""
     search = _Search(judge, costs, units, target)
     best: frozenset[int] | None = None
-    best_key: object = None
+    least: tuple[Cost, list[Key]] | None = None
     for domain, bound in search.domains():
-        if best is not None and bound >= costs(best)[2]:
+        if least is not None and bound >= least[0][2]:
             break
         for by_size in (True, False):
             filled = search.fill(domain, by_size=by_size)
@@ -24,8 +25,8 @@ def choose(judge: Slots, costs: Costs, units: Sequence[int], target: int) -> fro
                 continue
             found = judge.spared(sorted(filled, key=costs.dispensable, reverse=True), target)
             key = (costs(found), costs.names(found))
-            if best is None or key < best_key:  # type: ignore[operator]
-                best, best_key = found, key
+            if least is None or key < least:
+                best, least = found, key
             if not search.sizes_differ:
                 break
     return best

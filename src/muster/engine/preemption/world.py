@@ -9,7 +9,7 @@ import numpy as np
 
 from muster.model.keys import Key
 from muster.model.neighbours import Neighbours, SelectionIndex
-from muster.model.records import HostPort, PodRecord
+from muster.model.records import Amounts, HostPort, PodRecord
 from muster.model.snapshot import NodeColumns, Snapshot
 from muster.model.volumes import Volumes
 
@@ -34,14 +34,14 @@ def freed(snapshot: Snapshot, gone: Sequence[PodRecord]) -> np.ndarray:
     """int64[R, N]: what these pods hold."""
     index = snapshot.nodes.index
     taken = np.zeros((len(snapshot.axis), len(snapshot.nodes)), dtype=np.int64)
-    by_usage: dict[object, list[int]] = {}
+    by_usage: dict[Amounts, list[int]] = {}
     for pod in gone:
         at = index.get(pod.node or "")
         if at is not None:
             by_usage.setdefault(pod.usage, []).append(at)
     for usage, nodes in by_usage.items():
         counts = np.bincount(nodes, minlength=taken.shape[1])
-        for name, amount in usage:  # type: ignore[attr-defined]
+        for name, amount in usage:
             taken[snapshot.axis.row[name]] += counts * amount
     return taken
 
