@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from muster.api import core
+from muster.api.defaults import keys
 from muster.api.defaults.pods import pod
 from muster.api.gates import FeatureGates
 from muster.scheduler.demands import demands_of
@@ -21,6 +22,8 @@ def _made(spec: dict[str, Any], old: dict[str, Any] | None = None) -> dict[str, 
         "spec": {"containers": [{"name": "c", "image": "i"}], **copy.deepcopy(spec)},
     }
     pod(obj, old, FeatureGates())
+    if old is None:
+        keys.merged(obj["spec"], obj["metadata"]["labels"], FeatureGates())
     return obj
 
 

@@ -141,6 +141,18 @@ def test_what_a_webhook_makes_is_validated_and_keeps_its_identity(api):
     assert api.made(pod())["metadata"]["uid"] != "x"
 
 
+def test_label_keys_are_merged_by_what_webhooks_have_made_of_the_labels(api):
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["app"]}
+    given = pod() | {"spec": pod()["spec"] | {"topologySpreadConstraints": [spread | {"labelSelector": {}}]}}
+    table = Table(api, one=patching({"op": "replace", "path": "/metadata/labels/app", "value": "y"}))
+    api.made(configuration("Mutating", hook("one")))
+    made = api.made(given)
+    assert table.asked[0]["object"]["spec"]["topologySpreadConstraints"][0]["labelSelector"] == {}
+    (constraint,) = made["spec"]["topologySpreadConstraints"]
+    expected = [{"key": "app", "operator": "In", "values": ["y"]}]
+    assert constraint["labelSelector"] == {"matchExpressions": expected}
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 
 from muster.api import catalog
 from muster.api.catalog import Kind
+from muster.api.defaults import keys
 from muster.apiserver import default_class, priority, status
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
@@ -24,6 +25,7 @@ PROTECTION = {
 
 TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 TOLERATED_SECONDS = 300
+_WITH_KEYS = ("affinity", "topologySpreadConstraints")
 _DEFAULT_TOLERATIONS = {
     key: {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED_SECONDS}
     for key in TOLERATED
@@ -50,6 +52,13 @@ def on_create(call: Call, made: Json) -> None:
         _protect(call.kind, made["metadata"])
     if call.state.priority_admission:
         priority.on_create(call, made)
+
+
+def last_on_create(call: Call, made: Json) -> None:
+    """Completes a new object by what webhooks have left of it: they see label keys unmerged, and may change both."""
+    if call.kind is catalog.POD and not made["spec"].keys().isdisjoint(_WITH_KEYS):
+        made["spec"] = dict(made["spec"])
+        keys.merged(made["spec"], made["metadata"].get("labels"), call.gates)
 
 
 def on_update(call: Call, made: Json, old: Raw) -> None:

@@ -37,6 +37,7 @@ def _create(call: Call, given: Json, entries: ownership.Entries | None = None) -
         raise status.method_not_allowed("create not allowed while custom resource definition is terminating")
     admission.on_create(call, made)
     made = admission_chain.mutating(call, made, None)
+    admission.last_on_create(call, made)
     errors = call.kind.validate(made, None, call.gates)
     if errors:
         raise status.invalid(call.kind, meta["name"], errors)

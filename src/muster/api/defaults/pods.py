@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from muster.api.core import PodSpec
-from muster.api.defaults import keys, parts
+from muster.api.defaults import parts
 from muster.api.defaults.amounts import amounts
 from muster.api.defaults.parts import Json, Raw
 from muster.api.defaults.storage import pod_volumes
@@ -24,7 +24,6 @@ def pod(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
         return
     spec = obj["spec"] = pod_spec(obj["spec"], gates, parts.at(old, "spec"))
     if old is None:
-        keys.merged(spec, parts.at(obj, "metadata").get("labels"), gates)
         obj["status"] = _first_status(spec)
         return
     for field in ("priority", "preemptionPolicy", "serviceAccountName"):
