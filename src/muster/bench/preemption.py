@@ -22,6 +22,7 @@ from muster.model.decision import Decision
 from muster.model.diagnosis import PreemptionOutcome
 from muster.model.plan import Nominate
 from muster.model.records import GroupRecord, NodeRecord, Phase, PodRecord, QueueEntry
+from muster.model.roster import Roster
 from muster.model.running import Running
 from muster.model.snapshot import Snapshot
 from muster.plugins import default_profile
@@ -41,25 +42,30 @@ class Full:
 
     def __init__(self, nodes: Iterable[NodeRecord], pods: Sequence[PodRecord], groups: Iterable[GroupRecord] = ()):
         self._profile = default_profile()
-        self._pods = {pod.uid: pod for pod in pods}
+        self._roster = Roster(pods)
         self._snapshot = b.snapshot(nodes, pods, groups=groups, levels=(RACK,))
         self.seconds: list[float] = []
         self.victims: list[int] = []
 
     def decide(self, entry: QueueEntry) -> PreemptionOutcome:
         """What came of the attempt to evict. Victims are gone at once, and the entry is where it was nominated."""
-        snapshot = replace(self._snapshot, running=Running(tuple(self._pods.values())))
+        there, columns = self._roster.seen()
+        snapshot = replace(self._snapshot, running=Running(there, kept=columns))
         decision, taken = _timed(snapshot, replace(entry, may_preempt=True), self)
         preemption = decision.diagnoses[0].preemption
         if preemption is None:
             raise Unfinished(f"{entry.key.key.name} was not let preempt")
         self.seconds.append(taken)
         self.victims.append(len(preemption.victims))
-        gone = [self._pods.pop(victim.uid) for victim in preemption.victims]
-        there = {pod.uid: pod for pod in entry.pods}
+        evicted = {victim.uid for victim in preemption.victims}
+        gone = [pod for pod in there if pod.uid in evicted]
+        members = {pod.uid: pod for pod in entry.pods}
         steps = [step for step in decision.plans[0].steps if isinstance(step, Nominate)]
-        come = [_on(there[step.uid], step.node) for step in steps]
-        self._pods.update((pod.uid, pod) for pod in come)
+        come = [_on(members[step.uid], step.node) for step in steps]
+        for uid in evicted:
+            self._roster.drop(uid)
+        for pod in come:
+            self._roster.put(pod)
         self._use(freed(snapshot, come) - freed(snapshot, gone))
         return preemption.outcome
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from muster.model.keys import Key
 from muster.model.neighbours import PodSelector
 from muster.model.records import CompositeRecord, PodRecord
+from muster.model.roster import Columns, Roster
 
 
 class DisruptionBudget(NamedTuple):
@@ -29,3 +30,9 @@ class Running:
     """Uids of pods whose eviction is under way, though they are not seen terminating yet."""
     composites: Mapping[Key, CompositeRecord] = field(default_factory=dict)
     budgets: tuple[DisruptionBudget, ...] = ()
+    kept: Columns | None = None
+    """The columns of `pods`, where somebody keeps them."""
+
+    @property
+    def columns(self) -> Columns:
+        return Roster(self.pods).seen()[1] if self.kept is None else self.kept

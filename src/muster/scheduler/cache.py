@@ -172,7 +172,8 @@ class Cache:
             self.rooms.know(record.cls.requests)
         after = self._holding(record)
         self._move(record.uid, before, after)
-        self.residents.move(old if before else None, record if after else None)
+        assumed = self.assumed.get(record.uid)
+        self.residents.move(old if before else None, record if after else None, assumed)
         self._settle(tenant, self._tenant(record))
         self.stock.move(record, was, self._place_of(record))
         self._join(record)
@@ -207,7 +208,7 @@ class Cache:
         self._leave(record)
         self.assumed[record.uid] = node
         self._move(record.uid, None, self._holding(record))
-        self.residents.move(None, record)
+        self.residents.move(None, record, node)
         self._settle(None, self._tenant(record))
         self.stock.move(record, None, node)
         self._join(record)
@@ -270,7 +271,7 @@ class Cache:
 
     def running(self) -> Running:
         """Every pod that holds room, and what protects it."""
-        return self.residents.running(self.pods.values(), self.assumed, self.forest.composites)
+        return self.residents.running(self.forest.composites)
 
     def take_touched(self) -> dict[str, Touch]:
         """Nodes that got better for somebody since the last call."""

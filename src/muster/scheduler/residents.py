@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from muster.model.keys import Key
 from muster.model.neighbours import PodSelector
 from muster.model.records import CompositeRecord, GroupRecord, Phase, PodRecord
+from muster.model.roster import Roster
 from muster.model.running import DisruptionBudget, Running
 from muster.scheduler.families import selector_requirements
 
@@ -23,6 +24,7 @@ class Residents:
         self.leaving: set[str] = set()
         """Uids of pods whose eviction was asked for and is not seen yet."""
         self.budgets: dict[Key, DisruptionBudget] = {}
+        self._roster = Roster()
         self._left: list[PodRecord] = []
         self._regrouped = self._nodes_changed = False
         self._priorities: Counter[int] = Counter()
@@ -30,16 +32,18 @@ class Residents:
 
     # -- the fold
 
-    def move(self, was: PodRecord | None, now: PodRecord | None) -> None:
-        """A pod takes room, gives it back, or is another pod by now."""
+    def move(self, was: PodRecord | None, now: PodRecord | None, node: str | None = None) -> None:
+        """A pod takes room, gives it back, or is another by now. `node`: where it is assumed to be."""
         if was is not None:
             self._priorities[was.priority] -= 1
             if not self._priorities[was.priority]:
                 del self._priorities[was.priority]
             if now is None:
+                self._roster.drop(was.uid)
                 self._left.append(was)
                 self.leaving.discard(was.uid)
         if now is not None:
+            self._roster.put(now if node is None else _at(now, node))
             self._priorities[now.priority] += 1
             if now.terminating:
                 self.leaving.discard(now.uid)
@@ -83,20 +87,11 @@ class Residents:
         regrouped, self._regrouped = self._regrouped, False
         return regrouped
 
-    def running(
-        self,
-        pods: Iterable[PodRecord],
-        assumed: Mapping[str, str],
-        composites: Mapping[Key, CompositeRecord],
-    ) -> Running:
+    def running(self, composites: Mapping[Key, CompositeRecord]) -> Running:
         """All of them; nothing in it changes afterwards."""
-        there = [
-            pod if pod.phase is Phase.BOUND else _at(pod, assumed[pod.uid])
-            for pod in pods
-            if pod.phase is Phase.BOUND or pod.uid in assumed
-        ]
         budgets = tuple(self.budgets[key] for key in sorted(self.budgets))
-        return Running(tuple(there), frozenset(self.leaving), dict(composites), budgets)
+        pods, columns = self._roster.seen()
+        return Running(pods, frozenset(self.leaving), dict(composites), budgets, columns)
 
 
 def _at(pod: PodRecord, node: str) -> PodRecord:

@@ -51,7 +51,7 @@ class Ordinary:
         self._entry, self._budget = entry, budget
         self._base = without(field.snapshot, field.freeing)
         self._known: dict[frozenset[int], int] = {}
-        self.asked = 0
+        self._last: tuple[frozenset[int], Decided] | None = None
 
     @property
     def base(self) -> Snapshot:
@@ -65,10 +65,13 @@ class Ordinary:
         return None if record is None else record.topology_key
 
     def decide(self, units: frozenset[int]) -> Decided:
-        self.asked += 1
+        if self._last is not None and self._last[0] == units:
+            return self._last[1]
         snapshot = without(self._base, self.field.records(units))
         trial, holds = trial_of(snapshot, self._profile, self._entry)
-        return decide_entry(trial, holds, self._entry, self._budget)
+        decided = decide_entry(trial, holds, self._entry, self._budget)
+        self._last = units, decided
+        return decided
 
     def placed(self, units: frozenset[int]) -> int:
         known = self._known.get(units)
@@ -94,7 +97,8 @@ class Slots:
         self.domain = np.where(inside >= 0, inside, domains)
         """int64[N]; the last one is for nodes that do not count."""
         self.domains = domains
-        self.usage = _usages(field, trial, rows)
+        names = {row: name for name, row in trial.layout.row.items()}
+        self.usage = field.usage([names[row] for row in rows.tolist()])
         """int64[r, P]"""
         self.base = self.slots(self.free) * self.passes
         self.sums = np.bincount(self.domain, weights=self.base, minlength=domains + 1)[:domains].astype(np.int64)
@@ -186,19 +190,6 @@ class Slots:
         inside = where < self.domains
         np.add.at(sums, where[inside], (slots - self.base[nodes])[inside])
         return sums
-
-
-def _usages(field: Field, trial: Trial, rows: np.ndarray) -> np.ndarray:
-    names = {row: name for name, row in trial.layout.row.items()}
-    wanted = [names[row] for row in rows.tolist()]
-    usages = [pod.usage for pod in field.pods]
-    known = list(map(id, usages))
-    unlike = dict(zip(known, usages, strict=True))
-    number = {usage: i for i, usage in enumerate(unlike)}
-    amounts = [dict(usage) for usage in unlike.values()]
-    table = np.array([[there.get(name, 0) for name in wanted] for there in amounts], dtype=np.int64)
-    table = table.reshape(len(amounts), len(wanted))
-    return np.ascontiguousarray(table[list(map(number.__getitem__, known))].T)
 
 
 def slots_judge(field: Field, base: Snapshot, profile: Profile, entry: QueueEntry) -> Slots | None:

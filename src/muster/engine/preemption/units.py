@@ -8,6 +8,7 @@ import numpy as np
 
 from muster.model.keys import Key
 from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, PodRecord
+from muster.model.roster import Columns
 from muster.model.running import Running
 from muster.model.snapshot import Snapshot
 
@@ -26,6 +27,8 @@ class Ancestry:
             record = self._groups.get(group)
             if record is None:
                 return None
+            if record.parent is None:
+                return record.priority, EntryKey(EntryKind.POD_GROUP, group) if record.disruption_all else None
             known = self._known[group] = self._climb(record)
         return known
 
@@ -51,23 +54,10 @@ class Ancestry:
         return found
 
 
-class _Leaf:
-    """A PodGroup with running pods, as a pass over them meets it."""
-
-    __slots__ = ("counts_as", "number", "present")
-
-    def __init__(self, counts_as: tuple[int, EntryKey | None] | None) -> None:
-        self.counts_as = counts_as
-        """The priority of its pods (P8), and the group with which they go."""
-        self.number = -1
-        """Of its unit."""
-        self.present = 0
-
-
 class Field:
     """Every unit of lower priority than the preemptor, as columns. Unit `u` has the pods `pods_of(u)`.
 
-    Units are in a declared order: by the place of their first pod in the order of names.
+    Units stand in the order of their first pods among all that runs.
     """
 
     def __init__(self, snapshot: Snapshot, priority: int) -> None:
@@ -75,70 +65,54 @@ class Field:
         assert running is not None
         self.snapshot = snapshot
         self.ancestry = Ancestry(snapshot.groups, running.composites)
-        self.freeing: list[PodRecord] = []
-        """Of lower priority and terminating already: their room counts as coming free (P10)."""
-        self.pods: list[PodRecord] = []
-        self.priority: list[int] = []
-        """By unit."""
-        self.whole: list[EntryKey | None] = []
-        """By unit, the group that goes as a whole."""
-        self._numbers: dict[EntryKey, int] = {}
-        self._leaves: dict[tuple[str, str], _Leaf] = {}
-        unit, nodes = self._sort(running, priority)
-        self.present = {Key(*named): leaf.present for named, leaf in self._leaves.items() if leaf.present}
-        """By group, how many of its running pods are not on their way out, whatever their priority."""
-        self.unit = np.array(unit, dtype=np.int64)
-        """int64[P]"""
-        self.node = np.array(nodes, dtype=np.int64)
-        """int64[P], -1: a node that does not exist."""
         self._pods_of: list[list[int]] | None = None
+        there, known = running.pods, running.columns
+        stays = _staying(running, known)
+        count = np.bincount(known.group[stays] + 1, minlength=len(known.groups) + 1)[1:]
+        self.present = {known.groups[i]: count.item(i) for i in np.flatnonzero(count).tolist()}
+        """By group, how many of its running pods are not on their way out, whatever their priority."""
+        own, top, tops = self._counted_as(known)
+        lower = own < priority
+        self.freeing: list[PodRecord] = [there[i] for i in np.flatnonzero(lower & ~stays).tolist()]
+        """Of lower priority and terminating already: their room counts as coming free (P10)."""
+        index = snapshot.nodes.index
+        node = np.array([index.get(name, -1) for name in known.nodes], dtype=np.int64)[known.node]
+        here = np.flatnonzero(lower & stays & ((node >= 0) | (top >= 0)))
+        self.pods: list[PodRecord] = list(map(there.__getitem__, here.tolist()))
+        self.node = node[here]
+        """int64[P], -1: a node that does not exist."""
+        self.unit, first = _numbered(top[here], len(tops))
+        """int64[P]"""
+        self.priority: list[int] = own[here[first]].tolist()
+        """By unit."""
+        self.whole: list[EntryKey | None] = list(map([*tops, None].__getitem__, top[here[first]].tolist()))
+        """By unit, the group that goes as a whole."""
+        self._usage, self._usages = known.usage[here], known.usages
 
-    def _sort(self, running: Running, priority: int) -> tuple[list[int], list[int]]:
-        """Tells `pods` from `freeing`; returns the unit and the node of each of `pods`. One pass over all that runs."""
-        unit: list[int] = []
-        nodes: list[int] = []
-        index, leaving = self.snapshot.nodes.index, running.leaving
-        for pod in running.pods:
-            stays = not (pod.terminating or (leaving and pod.uid in leaving))
-            own, top, leaf = pod.priority, None, None
-            if pod.group is not None:
-                leaf = self._leaf(pod.key.namespace, pod.group)
-                own, top = leaf.counts_as or (own, None)
-                leaf.present += stays
-            if own >= priority:
-                continue
-            if not stays:
-                self.freeing.append(pod)
-                continue
-            at = index.get(pod.node or "", -1)
-            if top is None or leaf is None:
-                if at < 0:
-                    continue
-                unit.append(self._number(own, None))
-            else:
-                if leaf.number < 0:
-                    leaf.number = self._number(own, top)
-                unit.append(leaf.number)
-            self.pods.append(pod)
-            nodes.append(at)
-        return unit, nodes
+    def _counted_as(self, known: Columns) -> tuple[np.ndarray, np.ndarray, list[EntryKey]]:
+        """By pod its priority (P8) and the place of the group that it goes with, -1: none; and these groups."""
+        counts, priority, goes_with = [], [], []
+        tops: list[EntryKey] = []
+        trees: dict[EntryKey, int] = {}
+        for group in known.groups:
+            counts_as = self.ancestry.of(group)
+            level, top = counts_as or (0, None)
+            counts.append(counts_as is not None)
+            priority.append(level)
+            place = -1
+            if top is not None:
+                place = len(tops) if top.key is group else trees.setdefault(top, len(tops))
+                if place == len(tops):
+                    tops.append(top)
+            goes_with.append(place)
+        own = np.where(np.array([*counts, False])[known.group], np.array([*priority, 0])[known.group], known.priority)
+        return own, np.array([*goes_with, -1], dtype=np.int64)[known.group], tops
 
-    def _leaf(self, namespace: str, group: str) -> _Leaf:
-        named = (namespace, group)
-        leaf = self._leaves.get(named)
-        if leaf is None:
-            leaf = self._leaves[named] = _Leaf(self.ancestry.of(Key(*named)))
-        return leaf
-
-    def _number(self, priority: int, top: EntryKey | None) -> int:
-        """Of a unit that is met for the first time, or again through another group of its hierarchy."""
-        number = len(self.priority)
-        if top is not None and top.kind is EntryKind.COMPOSITE:
-            number = self._numbers.setdefault(top, number)
-        if number == len(self.priority):
-            self.priority.append(priority)
-            self.whole.append(top)
-        return number
+    def usage(self, names: Sequence[str]) -> np.ndarray:
+        """int64[r, P]: what each pod takes of these resources."""
+        amounts = [dict(usage) for usage in self._usages]
+        table = np.array([[there.get(name, 0) for there in amounts] for name in names], dtype=np.int64)
+        return table.reshape(len(names), len(amounts))[:, self._usage]
 
     def __len__(self) -> int:
         return len(self.priority)
@@ -174,3 +148,24 @@ class Field:
                     below.append(EntryKey(EntryKind.COMPOSITE, above.key))
                 found.update(dict.fromkeys(below))
         return list(found)
+
+
+def _staying(running: Running, known: Columns) -> np.ndarray:
+    """bool[R]: those that are not on their way out."""
+    stays: np.ndarray = ~known.going
+    if running.leaving:
+        stays &= np.array([pod.uid not in running.leaving for pod in running.pods], dtype=bool)
+    return stays
+
+
+def _numbered(top: np.ndarray, tops: int) -> tuple[np.ndarray, np.ndarray]:
+    """int64[P], the number of each one's unit, in the order of their first pods; and int64[U], where these are.
+
+    `top`: the group that each goes with, -1: it goes alone.
+    """
+    here = np.arange(len(top))
+    of_group = np.zeros(tops + 1, dtype=np.int64)
+    of_group[top[::-1]] = here[::-1]
+    leader = np.where(top >= 0, of_group[top], here)
+    leads = leader == here
+    return (np.cumsum(leads) - 1)[leader], np.flatnonzero(leads)
