@@ -16,7 +16,16 @@ from muster.apiserver.patch import APPLY_PATCH as MEDIA_TYPE
 from muster.apiserver.shapes import Shape
 from muster.apiserver.state import Call
 
-__all__ = ["MEDIA_TYPE", "author", "merged", "refuse_force"]
+__all__ = [
+    "MEDIA_TYPE",
+    "author",
+    "body",
+    "completed",
+    "manager_of",
+    "merged",
+    "refuse_conflicts",
+    "refuse_force",
+]
 
 Json = dict[str, Any]
 
@@ -41,29 +50,52 @@ def wanted(call: Call) -> tuple[Json, Author]:
     Raises:
         Failure: 400 or 422; it is malformed, or does not say who applies.
     """
+    manager = manager_of(call)
+    return completed(call, decode.checked(call, body(call))), author(call, manager, ownership.APPLY)
+
+
+def manager_of(call: Call) -> str:
+    """Who applies.
+
+    Raises:
+        Failure: 422, it is not said.
+    """
     manager = call.request.query.get("fieldManager") or ""
     if not manager:
         raise _options(Path("fieldManager").required("is required for apply patch"))
     decode.validation(call)
-    config = decode.checked(call, _body(call))
+    return manager
+
+
+def completed(call: Call, config: Json) -> Json:
+    """A configuration with the name and namespace that the path says.
+
+    Raises:
+        Failure: 400, it says who owns what.
+    """
     meta = config["metadata"] = dict(config.get("metadata") or {})
     if meta.get(ownership.KEY):
         raise status.bad_request("metadata.managedFields must be nil")
     meta.setdefault("name", call.name)
     if call.kind.namespaced:
         meta.setdefault("namespace", call.namespace)
-    return config, author(call, manager, ownership.APPLY)
+    return config
 
 
 def author(call: Call, manager: str, operation: str) -> Author:
     kind = call.kind
-    resets = kind.has_status and not call.subresource
+    resets = kind.status_keeps_metadata if call.subresource == "status" else kind.has_status and not call.subresource
     if isinstance(kind, CustomKind):
         return Author(manager, operation, call.subresource, call.now, resets, shape_of(kind), kind.api_version)
     return Author(manager, operation, call.subresource, call.now, resets)
 
 
-def _body(call: Call) -> Any:
+def body(call: Call) -> Any:
+    """The configuration that a call carries, in JSON or YAML.
+
+    Raises:
+        Failure: 400 or 413.
+    """
     given = call.request.body
     if not isinstance(given, bytes | bytearray | memoryview):
         return given
@@ -101,15 +133,23 @@ def merged(call: Call, live: Json | None, before: ownership.Entries) -> Applied:
         why = "uid mismatch: the provided object specified uid or resourceVersion, and no existing object was found"
         raise status.conflict(call.kind, call.name, why)
     made = ownership.applied(live, before, config, who)
-    forced = call.flag("force")
     conflicts = made.conflicts
-    if conflicts and not forced and live is not None and who.manager == KUBECTL:
+    if conflicts and live is not None and who.manager == KUBECTL:
         conflicts = ownership.beyond(conflicts, _applied_by_client(live, who.of or ownership.shape_of(live)))
-    if conflicts and not forced:
-        raise status.apply_conflict(ownership.conflict_message(conflicts), ownership.conflict_causes(conflicts))
+    refuse_conflicts(call, conflicts)
     if who.manager == KUBECTL:
         _note_last_applied(made.object, config)
     return made
+
+
+def refuse_conflicts(call: Call, conflicts: ownership.Conflicts) -> None:
+    """Lets nobody change what others own but by force.
+
+    Raises:
+        Failure: 409.
+    """
+    if conflicts and not call.flag("force"):
+        raise status.apply_conflict(ownership.conflict_message(conflicts), ownership.conflict_causes(conflicts))
 
 
 def _applied_by_client(live: Json, shape: Shape) -> set[fieldsets.Path]:

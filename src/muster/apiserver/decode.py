@@ -149,13 +149,13 @@ def checked(call: Call, value: Any) -> dict[str, Any]:
     return _fields(call, call.schema, value)
 
 
-def part(call: Call, schema: Schema, api_version: str, kind: str) -> dict[str, Any]:
-    """The body of a subresource that takes a kind of its own (Binding, Eviction).
+def part(call: Call, schema: Schema, api_version: str, kind: str, given: Any = None) -> dict[str, Any]:
+    """The body of a subresource that takes a kind of its own (Binding, Eviction); `given` where it is read already.
 
     Raises:
         Failure: 400; says which field is wrong.
     """
-    value = _matching(_mapping(text(call), f"an object of kind {kind}"), api_version, kind)
+    value = _matching(_mapping(text(call) if given is None else given, f"an object of kind {kind}"), api_version, kind)
     return _fields(call, schema, value)
 
 

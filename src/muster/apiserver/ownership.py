@@ -24,6 +24,9 @@ APPLY, UPDATE = "Apply", "Update"
 LONGEST_NAME = 128
 MOST_UPDATERS = 10
 ANCIENT = "ancient-changes"
+REPLICAS = ("f:spec", "f:replicas")
+_CONTAINERS = (("f:spec", "f:containers"), ("f:spec", "f:initContainers"))
+_RESIZED = (("f:resources",), ("f:resizePolicy",))
 _DEEPEST = 8
 """Versions that a `Deferred` may wait for."""
 
@@ -36,7 +39,7 @@ class Author(NamedTuple):
     subresource: str
     at: Instant
     resets: bool = False
-    """What is in the status is not this write's to own."""
+    """What is in the status is not this write's to own; of a write of the status, what is not in it."""
     of: Shape | None = None
     """How a user's kind is owned; None: as the schema file says of the object's kind."""
     api_version: str = ""
@@ -60,6 +63,8 @@ class Entry:
 
 
 Entries = tuple[Entry, ...]
+Conflicts = list[tuple[Entry, list[Path]]]
+"""Whose fields would change, and which."""
 
 
 class Deferred:
@@ -157,7 +162,27 @@ def shape_of(raw: Raw) -> Shape:
 
 
 def _own(paths: set[Path], author: Author) -> set[Path]:
-    return {path for path in paths if path[0] != "f:status"} if author.resets else paths
+    if author.resets and not author.subresource:
+        return {path for path in paths if path[0] != "f:status"}
+    return paths
+
+
+def _reaches(path: Path, author: Author) -> bool:
+    """Whether an apply by this endpoint can change a place, and so own it: all but the fields that it resets."""
+    part = path[0]
+    if author.subresource == "status":
+        if author.resets or part == "f:status":
+            return part == "f:status"
+        return part == "f:metadata" and path[1:2] != ("f:ownerReferences",)
+    if author.subresource == "scale":
+        return path == REPLICAS
+    if author.subresource == "resize":
+        return path[:2] in _CONTAINERS and path[3:4] in _RESIZED
+    return not (author.resets and part == "f:status")
+
+
+def _reached(paths: set[Path], author: Author) -> set[Path]:
+    return {path for path in paths if _reaches(path, author)}
 
 
 def updated(before: Entries, old: Raw | None, new: Raw, author: Author) -> Entries:
@@ -207,7 +232,7 @@ class Applied(NamedTuple):
 
     object: Json
     entries: Entries
-    conflicts: list[tuple[Entry, list[Path]]]
+    conflicts: Conflicts
 
 
 def applied(live: Json | None, before: Entries, config: Json, author: Author) -> Applied:
@@ -216,15 +241,14 @@ def applied(live: Json | None, before: Entries, config: Json, author: Author) ->
     What it changes of others' fields is a conflict; the entries are those after winning it.
     """
     at = author.of or shape_of(config)
-    wanted = fieldsets.fields_of(at, config)
-    wanted = {path for path in wanted if path[0] == "f:status"} if author.subresource else _own(wanted, author)
+    wanted = _reached(fieldsets.fields_of(at, config), author)
     mine = Entry(author.manager, APPLY, config["apiVersion"], author.subresource, to_time(author.at), frozenset(wanted))
     had = next((entry.fields for entry in before if entry.identity == mine.identity), frozenset())
     others = [entry for entry in before if entry.identity != mine.identity]
     base: Json = live if live is not None else {key: config[key] for key in ("apiVersion", "kind")}
     made = fieldsets.merged(at, base, config)
     made = fieldsets.without(at, made, _let_go(had - wanted, wanted, others))
-    changes = fieldsets.compare(at, live, made)
+    changes = Changes(*(_reached(part, author) for part in fieldsets.compare(at, live, made)))
     conflicts = _conflicts(others, changes)
     lost = changes.added | changes.modified | changes.removed
     return Applied(made, _kept([*without(others, lost), mine]), conflicts)
@@ -239,13 +263,13 @@ def _let_go(dropped: frozenset[Path], wanted: set[Path], others: list[Entry]) ->
     return {path for path in dropped if path not in above}
 
 
-def _conflicts(others: list[Entry], changes: Changes) -> list[tuple[Entry, list[Path]]]:
+def _conflicts(others: list[Entry], changes: Changes) -> Conflicts:
     touched = changes.modified | changes.added
     found = [(entry, sorted(entry.fields & touched)) for entry in others]
     return [(entry, paths) for entry, paths in found if paths]
 
 
-def beyond(conflicts: list[tuple[Entry, list[Path]]], allowed: set[Path]) -> list[tuple[Entry, list[Path]]]:
+def beyond(conflicts: Conflicts, allowed: set[Path]) -> Conflicts:
     """The conflicts about other fields than these."""
     left = [(entry, [path for path in paths if path not in allowed]) for entry, paths in conflicts]
     return [(entry, paths) for entry, paths in left if paths]
@@ -286,7 +310,7 @@ def read(given: Any) -> Entries:
     return _kept(made)
 
 
-def conflict_message(conflicts: list[tuple[Entry, list[Path]]]) -> str:
+def conflict_message(conflicts: Conflicts) -> str:
     """As the real server says it."""
     count = sum(len(paths) for _, paths in conflicts)
     if count == 1:
@@ -305,7 +329,7 @@ def named(entry: Entry) -> str:
     return f"{said} using {entry.api_version}" + (f" at {entry.time}" if entry.time else "")
 
 
-def conflict_causes(conflicts: list[tuple[Entry, list[Path]]]) -> list[dict[str, str]]:
+def conflict_causes(conflicts: Conflicts) -> list[dict[str, str]]:
     return [
         {
             "reason": "FieldManagerConflict",

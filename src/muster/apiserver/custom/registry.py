@@ -58,6 +58,12 @@ def find(store: Store, group: str, version: str, plural: str) -> CustomKind | No
     return next((kind for kind in _served(store, definition) if kind.version == version), None)
 
 
+def versions(store: Store, kind: CustomKind) -> tuple[CustomKind, ...]:
+    """All versions of a kind, also those that are not served."""
+    definition = store.get(DEFINITIONS, "", kind.resource)
+    return () if definition is None else _registry(store).versions(definition)
+
+
 def served(store: Store) -> list[CustomKind]:
     """All versions that are served, by definition."""
     definitions = sorted(store.all(DEFINITIONS), key=lambda raw: raw["metadata"]["name"])
