@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from muster.api.kind import Defaults, Kind, Raw, Validator, version_order
-from muster.api.table.core import CONFIG_MAP, EVENT, NAMESPACE, NODE, POD, SECRET, SERVICE, SERVICE_ACCOUNT
+from muster.api.table.core import (
+    CONFIG_MAP,
+    EVENT,
+    LIMIT_RANGE,
+    NAMESPACE,
+    NODE,
+    POD,
+    RESOURCE_QUOTA,
+    SECRET,
+    SERVICE,
+    SERVICE_ACCOUNT,
+)
 from muster.api.table.extension import (
     CUSTOM_RESOURCE_DEFINITION,
     MUTATING_WEBHOOK_CONFIGURATION,
@@ -62,6 +73,7 @@ __all__ = [
     "LEASE",
     "MUTATING_WEBHOOK_CONFIGURATION",
     "NAMESPACE",
+    "LIMIT_RANGE",
     "NODE",
     "PERSISTENT_VOLUME",
     "PERSISTENT_VOLUME_CLAIM",
@@ -75,6 +87,7 @@ __all__ = [
     "RESOURCE_CLAIM_TEMPLATE",
     "RUNTIME_CLASS",
     "SECRET",
+    "RESOURCE_QUOTA",
     "SERVICE",
     "SERVICE_ACCOUNT",
     "STATEFUL_SET",
@@ -131,6 +144,8 @@ KINDS: tuple[Kind, ...] = (
     CUSTOM_RESOURCE_DEFINITION,
     VALIDATING_ADMISSION_POLICY,
     VALIDATING_ADMISSION_POLICY_BINDING,
+    RESOURCE_QUOTA,
+    LIMIT_RANGE,
     VALIDATING_WEBHOOK_CONFIGURATION,
     MUTATING_WEBHOOK_CONFIGURATION,
 )

@@ -7,6 +7,7 @@ from typing import Any
 from muster.api.instant import SECOND, from_time
 from muster.apiserver import admission_columns as admission
 from muster.apiserver import app_columns as apps
+from muster.apiserver import quota_columns as quotas
 from muster.apiserver import volume_columns as volumes
 from muster.apiserver.cells import AGE, NAME, WIDE, Cell, at, text
 from muster.apiserver.log import Raw
@@ -307,6 +308,8 @@ KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
     ("", "ConfigMap"): apps.CONFIG_MAP,
     ("", "Secret"): apps.SECRET,
     ("", "ServiceAccount"): apps.SERVICE_ACCOUNT,
+    ("", "ResourceQuota"): quotas.QUOTA,
+    ("", "LimitRange"): quotas.LIMIT_RANGE,
     (_ADMISSION, "ValidatingAdmissionPolicy"): admission.POLICY,
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): admission.BINDING,
     (_ADMISSION, "ValidatingWebhookConfiguration"): admission.WEBHOOKS,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from muster.api import apps, core, settings
+from muster.api import apps, core, quotas, settings
 from muster.api.defaults import apps as apps_defaults
 from muster.api.defaults import pods
+from muster.api.defaults import quotas as quota_defaults
 from muster.api.defaults import settings as setting_defaults
 from muster.api.defaults import small as small_defaults
 from muster.api.kind import Kind
 from muster.api.validation import apps as apps_rules
 from muster.api.validation import node, pod, small
+from muster.api.validation import quotas as quota_rules
 from muster.api.validation import settings as setting_rules
 
 NAMESPACE = Kind(
@@ -51,4 +53,13 @@ SECRET = Kind(
 SERVICE_ACCOUNT = Kind(
     "ServiceAccount", "", "v1", "serviceaccounts", "serviceaccount", settings.ServiceAccount, ("sa",),
     validate=setting_rules.service_account,
+)  # fmt: skip
+RESOURCE_QUOTA = Kind(
+    "ResourceQuota", "", "v1", "resourcequotas", "resourcequota", quotas.ResourceQuota, ("quota",), True, ("status",),
+    defaults=quota_defaults.resource_quota, validate=quota_rules.resource_quota,
+    validate_status=quota_rules.resource_quota_status,
+)  # fmt: skip
+LIMIT_RANGE = Kind(
+    "LimitRange", "", "v1", "limitranges", "limitrange", quotas.LimitRange, ("limits",),
+    defaults=quota_defaults.limit_range, validate=quota_rules.limit_range,
 )  # fmt: skip

@@ -112,7 +112,8 @@ def _host_ports(spec: PodSpec, path: Path) -> Errors:
 # --- resources ---------------------------------------------------------------------------------------------------
 
 
-def _resource_name(name: str) -> str | None:
+def resource_name(name: str) -> str | None:
+    """What is wrong with the name of something that a container may ask for."""
     if name in _NATIVE:
         return None
     if problem := names.label_key(name):
@@ -130,8 +131,8 @@ def resources(value: Resources, path: Path) -> Errors:
         return []
     errors: Errors = []
     if value.limits:
-        errors += checks.quantities(value.limits, path / "limits", _resource_name)
-    errors += checks.quantities(value.requests, path / "requests", _resource_name)
+        errors += checks.quantities(value.limits, path / "limits", resource_name)
+    errors += checks.quantities(value.requests, path / "requests", resource_name)
     if errors:
         return errors
     return _within_limits(value.requests, value.limits, path)
