@@ -68,7 +68,8 @@ def test_a_wrong_keeper_is_refused_at_the_field(kind, spec, expected):
 def test_a_selector_may_not_change(kind):
     old = kind.prepare(manifest(kind, selector=SELECTOR, template=TEMPLATE), None, GATES)
     other = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
-    assert errors(kind, old, selector=other, template=TEMPLATE) == {("spec.selector", "Invalid")}
+    refused = ("spec", "Forbidden") if kind is catalog.STATEFUL_SET else ("spec.selector", "Invalid")
+    assert errors(kind, old, selector=other, template=TEMPLATE) == {refused}
     assert errors(kind, old, selector=SELECTOR, template=TEMPLATE, replicas=3) == set()
 
 

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from muster.api.core import PodTemplate
 from muster.api.meta import LabelSelector, ObjectMeta, Part
+from muster.api.storage import PersistentVolumeClaim
 
 
 class ServicePort(Part, frozen=True):
@@ -55,10 +58,41 @@ class ReplicaSet(Part, frozen=True):
     spec: ReplicaSetSpec = ReplicaSetSpec()
 
 
+class StatefulRollingUpdate(Part, frozen=True):
+    """Pods below `partition` are left as they are; `max_unavailable` is a number or a percentage."""
+
+    partition: int | None = None
+    max_unavailable: int | str | None = None
+
+
+class StatefulStrategy(Part, frozen=True):
+    """`type` is RollingUpdate or OnDelete."""
+
+    type: str = "RollingUpdate"
+    rolling_update: StatefulRollingUpdate | None = None
+
+
+class Ordinals(Part, frozen=True):
+    start: int = 0
+
+
+class ClaimRetention(Part, frozen=True):
+    """What becomes of the claims of pods that go: Retain or Delete."""
+
+    when_deleted: str = "Retain"
+    when_scaled: str = "Retain"
+
+
 class StatefulSetSpec(Part, frozen=True):
     replicas: int | None = None
     service_name: str = ""
     pod_management_policy: str = "OrderedReady"
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+    update_strategy: StatefulStrategy = StatefulStrategy()
+    ordinals: Ordinals | None = None
+    persistent_volume_claim_retention_policy: ClaimRetention | None = None
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
 
@@ -109,3 +143,11 @@ class DaemonSetSpec(Part, frozen=True):
 class DaemonSet(Part, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class ControllerRevision(Part, frozen=True):
+    """One state of a StatefulSet or DaemonSet: `data` is a patch that leads back to it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    data: Any = None
+    revision: int | None = None

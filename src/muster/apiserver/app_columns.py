@@ -24,6 +24,16 @@ def _node_selector(obj: Raw, sheet: Sheet) -> str:
     return ",".join(f"{key}={wanted[key]}" for key in sorted(wanted)) or NONE
 
 
+def _controller(obj: Raw, sheet: Sheet) -> str:
+    """Kind, group and name of its controller."""
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            group = owner.get("apiVersion", "").rpartition("/")[0]
+            kind = owner.get("kind", "").lower()
+            return f"{kind}.{group}/{owner.get('name')}" if group else f"{kind}/{owner.get('name')}"
+    return NONE
+
+
 def _suspended(obj: Raw, sheet: Sheet) -> str:
     return str(bool(obj["spec"].get("suspend")))
 
@@ -48,6 +58,12 @@ DAEMON_SET = (
     Column("Up-to-date", at("status.updatedNumberScheduled", 0), "integer"),
     Column("Available", at("status.numberAvailable", 0), "integer"),
     Column("Node Selector", _node_selector),
+    AGE,
+)
+CONTROLLER_REVISION = (
+    NAME,
+    Column("Controller", _controller),
+    Column("Revision", at("revision", 0), "integer"),
     AGE,
 )
 CRON_JOB = (

@@ -314,6 +314,7 @@ KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): admission.BINDING,
     (_ADMISSION, "ValidatingWebhookConfiguration"): admission.WEBHOOKS,
     (_ADMISSION, "MutatingWebhookConfiguration"): admission.WEBHOOKS,
+    ("apps", "ControllerRevision"): apps.CONTROLLER_REVISION,
     ("apps", "ReplicaSet"): REPLICAS,
     ("apps", "StatefulSet"): STATEFUL_SET,
     ("apps", "DaemonSet"): (*apps.DAEMON_SET, *_WORKS_ON, _SELECTOR),

@@ -8,6 +8,7 @@ from typing import Any
 from muster.api.defaults import parts
 from muster.api.defaults.parts import Json, Raw
 from muster.api.defaults.pods import pod_spec
+from muster.api.defaults.storage import claim_spec
 from muster.api.gates import FeatureGates
 
 
@@ -47,8 +48,25 @@ def replica_set(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
 
 def stateful_set(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
     _replicas(obj, old, gates)
-    if isinstance(obj.get("spec"), Mapping):
-        obj["spec"] = {"podManagementPolicy": "OrderedReady"} | obj["spec"]
+    if not isinstance(obj.get("spec"), Mapping):
+        return
+    spec = {"podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10} | obj["spec"]
+    spec["updateStrategy"] = _strategy(spec.get("updateStrategy"), {"partition": 0, "maxUnavailable": 1})
+    if parts.is_mapping(spec, "persistentVolumeClaimRetentionPolicy"):
+        given = parts.copied(spec, "persistentVolumeClaimRetentionPolicy")
+        spec["persistentVolumeClaimRetentionPolicy"] = {"whenDeleted": "Retain", "whenScaled": "Retain"} | given
+    if isinstance(spec.get("volumeClaimTemplates"), list):
+        spec["volumeClaimTemplates"] = [_claim(each) for each in spec["volumeClaimTemplates"]]
+    obj["spec"] = spec
+
+
+def _claim(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}} | dict(given)
+    if isinstance(claim.get("spec"), Mapping):
+        claim["spec"] = claim_spec(claim["spec"])
+    return claim
 
 
 def deployment(obj: Json, old: Raw | None, gates: FeatureGates) -> None:

@@ -29,7 +29,7 @@ REPLICA_SET = Kind(
 )  # fmt: skip
 STATEFUL_SET = Kind(
     "StatefulSet", "apps", "v1", "statefulsets", "statefulset", apps.StatefulSet, ("sts",), True, ("status", "scale"),
-    counts=("replicas",),
+    counts=("availableReplicas", "replicas"),
     defaults=apps_defaults.stateful_set, validate=apps_rules.stateful_set,
 )  # fmt: skip
 DEPLOYMENT = Kind(
@@ -40,6 +40,10 @@ DAEMON_SET = Kind(
     "DaemonSet", "apps", "v1", "daemonsets", "daemonset", apps.DaemonSet, ("ds",), True, ("status",),
     counts=("currentNumberScheduled", "desiredNumberScheduled", "numberMisscheduled", "numberReady"),
     defaults=apps_defaults.daemon_set, validate=apps_rules.daemon_set,
+)  # fmt: skip
+CONTROLLER_REVISION = Kind(
+    "ControllerRevision", "apps", "v1", "controllerrevisions", "controllerrevision", apps.ControllerRevision,
+    validate=apps_rules.controller_revision,
 )  # fmt: skip
 POD_DISRUPTION_BUDGET = Kind(
     "PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", core.PodDisruptionBudget,

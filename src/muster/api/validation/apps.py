@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from muster.api import apps, selectors
 from muster.api.core import PodTemplate
 from muster.api.gates import FeatureGates
 from muster.api.meta import LabelSelector, ObjectMeta, Part
-from muster.api.validation import checks, meta, names, pod, small
+from muster.api.validation import checks, meta, names, pod, small, volumes
 from muster.api.validation.checks import Errors, Format
-from muster.api.validation.field import SPEC, FieldError, Path
+from muster.api.validation.field import ROOT, SPEC, FieldError, Path
 
 Raw = Mapping[str, Any]
 P = TypeVar("P", bound=Part)
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _MANAGEMENT = ("OrderedReady", "Parallel")
+_RETENTION = ("Delete", "Retain")
+_STATEFUL_CHANGES = (
+    "replicas", "ordinals", "template", "update_strategy", "revision_history_limit", "min_ready_seconds",
+    "persistent_volume_claim_retention_policy",
+)  # fmt: skip
+_STATEFUL_FIXED = (
+    "only replicas, ordinals, template, updateStrategy, revisionHistoryLimit, minReadySeconds and "
+    "persistentVolumeClaimRetentionPolicy may be changed"
+)
 _TEMPLATE = SPEC / "template"
 
 
@@ -78,11 +89,55 @@ def _replica_set(new: apps.ReplicaSet, old: apps.ReplicaSet | None, gates: Featu
 
 def _stateful_set(new: apps.StatefulSet, old: apps.StatefulSet | None, gates: FeatureGates) -> Errors:
     spec = new.spec
-    errors = _selected(spec.selector)
+    errors = _selected(spec.selector) + checks.at_least(spec.min_ready_seconds, SPEC / "minReadySeconds", 0)
+    errors += checks.at_least(spec.revision_history_limit, SPEC / "revisionHistoryLimit", 0)
     errors += checks.one_of(spec.pod_management_policy, SPEC / "podManagementPolicy", _MANAGEMENT)
+    errors += _stateful_strategy(spec.update_strategy, SPEC / "updateStrategy")
+    if spec.ordinals is not None:
+        errors += checks.at_least(spec.ordinals.start, SPEC / "ordinals" / "start", 0)
+    if spec.service_name and (old is None or spec.service_name != old.spec.service_name):
+        errors += checks.formatted(spec.service_name, SPEC / "serviceName", names.dns_subdomain)
+    errors += _claims(spec)
     errors += _kept(spec.replicas, spec.template, spec.selector, gates)
-    fixed = ("selector", "service_name", "pod_management_policy")
-    return errors + (checks.immutable_fields(spec, old.spec, SPEC, fixed) if old else [])
+    if old is not None and _without_changes(spec) != _without_changes(old.spec):
+        errors.append(SPEC.forbidden(_STATEFUL_FIXED))
+    return errors
+
+
+def _stateful_strategy(given: apps.StatefulStrategy, path: Path) -> Errors:
+    errors = checks.one_of(given.type, path / "type", ("OnDelete", "RollingUpdate"))
+    rolling, at = given.rolling_update, path / "rollingUpdate"
+    if rolling is None:
+        return errors
+    if given.type == "OnDelete":
+        return [*errors, at.invalid(rolling, "has no meaning with the type OnDelete")]
+    errors += checks.at_least(rolling.partition, at / "partition", 0)
+    errors += small.count_or_percent(rolling.max_unavailable, at / "maxUnavailable")
+    if rolling.max_unavailable in (0, "0%"):
+        errors.append(
+            (at / "maxUnavailable").invalid(rolling.max_unavailable, "must be at least 1, or nothing could be updated")
+        )
+    return errors
+
+
+def _claims(spec: apps.StatefulSetSpec) -> Errors:
+    """Templates of claims, and what becomes of the claims."""
+    errors: Errors = []
+    for i, claim in enumerate(spec.volume_claim_templates):
+        at = SPEC / "volumeClaimTemplates" // i
+        errors += checks.text(claim.metadata.name, at / "metadata" / "name", names.dns_label)
+        errors += volumes.claim_spec(claim.spec, at / "spec")
+    policy, at = spec.persistent_volume_claim_retention_policy, SPEC / "persistentVolumeClaimRetentionPolicy"
+    if policy is not None:
+        errors += checks.one_of(policy.when_deleted, at / "whenDeleted", _RETENTION)
+        errors += checks.one_of(policy.when_scaled, at / "whenScaled", _RETENTION)
+    return errors
+
+
+def _without_changes(spec: apps.StatefulSetSpec) -> apps.StatefulSetSpec:
+    """What of it may never change."""
+    blank = apps.StatefulSetSpec()
+    return msgspec.structs.replace(spec, **{name: getattr(blank, name) for name in _STATEFUL_CHANGES})
 
 
 def _deployment(new: apps.Deployment, old: apps.Deployment | None, gates: FeatureGates) -> Errors:
@@ -103,6 +158,13 @@ def _daemon_set(new: apps.DaemonSet, old: apps.DaemonSet | None, gates: FeatureG
     errors = _selected(spec.selector) + checks.at_least(spec.min_ready_seconds, SPEC / "minReadySeconds", 0)
     errors += checks.at_least(spec.revision_history_limit, SPEC / "revisionHistoryLimit", 0)
     errors += _strategy(spec.update_strategy, SPEC / "updateStrategy", ("OnDelete", "RollingUpdate"))
+    rolling, none = spec.update_strategy.rolling_update, (0, "0%", None)
+    if rolling is not None and rolling.max_surge not in none and rolling.max_unavailable not in none:
+        at = SPEC / "updateStrategy" / "rollingUpdate" / "maxSurge"
+        errors.append(at.invalid(rolling.max_surge, "needs `maxUnavailable` 0"))
+    if spec.template.spec.active_deadline_seconds is not None:
+        at = _TEMPLATE / "spec" / "activeDeadlineSeconds"
+        errors.append(at.forbidden("pods of a DaemonSet have no deadline"))
     errors += _kept(None, spec.template, spec.selector, gates)
     return errors + (checks.immutable_fields(spec, old.spec, SPEC, ("selector",)) if old else [])
 
@@ -120,6 +182,16 @@ def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...]) -> Error
     if given.type == "RollingUpdate" and rolling.max_unavailable in none and rolling.max_surge in none:
         errors.append((at / "maxUnavailable").invalid(rolling.max_unavailable, "may not be 0 when `maxSurge` is 0"))
     return errors
+
+
+def _controller_revision(
+    new: apps.ControllerRevision, old: apps.ControllerRevision | None, gates: FeatureGates
+) -> Errors:
+    errors: Errors = []
+    if new.data is None:
+        errors.append((ROOT / "data").required("say what the revision restores"))
+    errors += checks.at_least(new.revision or 0, ROOT / "revision", 0)
+    return errors + (checks.unchanged(new.data, old.data, ROOT / "data") if old else [])
 
 
 def _selected(selector: LabelSelector | None) -> Errors:
@@ -151,3 +223,4 @@ replica_set = rules(apps.ReplicaSet, _replica_set)
 stateful_set = rules(apps.StatefulSet, _stateful_set)
 deployment = rules(apps.Deployment, _deployment)
 daemon_set = rules(apps.DaemonSet, _daemon_set)
+controller_revision = rules(apps.ControllerRevision, _controller_revision)
