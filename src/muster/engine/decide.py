@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from muster.engine.entry import decide_entry
+from muster.engine.entry import Decided, decide_entry
 from muster.engine.holds import Holds
 from muster.engine.kinds import Kinds
 from muster.engine.preemption.attempt import preempt
@@ -45,22 +45,42 @@ def decide(
     diagnoses: list[Diagnosis] = []
     work = 0
     for entry in heads:
-        holds.enter(entry)
-        one = decide_entry(trial, holds, entry, budget)
-        holds.leave(one.plan)
+        one = _one(trial, holds, entry, budget)
         plan, diagnosis = one.plan, one.diagnosis
-        work += one.work
         wants = not plan.binds and entry.may_preempt and snapshot.running is not None
         if wants and diagnosis.verdict is Verdict.UNSCHEDULABLE:
             if any(earlier.binds for earlier in plans):
                 break
-            plan, preemption = preempt(snapshot, profile, entry, budget, now)
-            diagnosis = replace(diagnosis, preemption=preemption)
+            one = _surer(trial, holds, entry, budget, one)
+            plan, diagnosis = one.plan, one.diagnosis
+            if not plan.binds:
+                plan, preemption = preempt(snapshot, profile, entry, budget, now)
+                diagnosis = replace(diagnosis, preemption=replace(preemption, needed=diagnosis.proven))
+        work += one.work
         plans.append(plan)
         diagnoses.append(diagnosis)
         if plan.steps and not plan.binds:
             break
     return Decision(snapshot.revision, tuple(plans), tuple(diagnoses), work)
+
+
+def _one(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work) -> Decided:
+    holds.enter(entry)
+    decided = decide_entry(trial, holds, entry, budget)
+    holds.leave(decided.plan)
+    return decided
+
+
+def _surer(trial: Trial, holds: Holds, entry: QueueEntry, budget: Work, found: Decided) -> Decided:
+    """Where the budget ended the search, that of another one with more to spend: nobody is evicted in haste.
+
+    If that one is ended by its budget too, the entry may evict: a gang must not starve for being hard to pack.
+    """
+    more = None if found.diagnosis.proven else budget.before_evicting(entry.attempts)
+    if more is None:
+        return found
+    again = _one(trial, holds, replace(entry, attempts=0), more)
+    return again._replace(work=found.work + again.work)
 
 
 def _classes(snapshot: Snapshot, heads: Sequence[QueueEntry], kinds: Kinds) -> list[PodClass]:

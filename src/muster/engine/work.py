@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 DEFAULT_EXPANSIONS = 2_500
 MAX_DOUBLINGS = 4
+DOUBTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,10 @@ class Work:
     def for_attempt(self, attempts: int) -> int:
         """Expansions for an entry that was already tried `attempts` times."""
         return self.expansions << min(max(attempts, 0), MAX_DOUBLINGS)
+
+    def before_evicting(self, attempts: int) -> Work | None:
+        """What is spent on another search for room as it is, before anybody is evicted on the word of one that its
+        budget ended. None: that one had as much already.
+        """
+        enough = max(self.for_attempt(DOUBTS), DEFAULT_EXPANSIONS)
+        return Work(enough) if self.for_attempt(attempts) < enough else None

@@ -323,8 +323,10 @@ class Preemption:
     """The highest priority among the victims."""
     started: int = 0
     """How many of them have begun to run."""
+    needed: bool = True
+    """Whether it is proven that nothing fits without evictions; False: the search for that was ended by its budget."""
     best: bool = True
-    """Whether no better choice is proven to exist; False: none was found."""
+    """Whether it is proven that there is no better choice, or none at all; False: none was found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from muster.model.diagnosis import Diagnosis, Preemption, PreemptionOutcome, Victim
 from muster.model.records import EntryKind
 
+UNSURE = "That it would have fitted without is not ruled out: the search for that was ended twice by its budget."
 NAMED = 3
 """So many victims are named."""
 
@@ -29,13 +30,16 @@ def sentence(diagnosis: Diagnosis) -> str:
     match tried.outcome:
         case PreemptionOutcome.NEVER:
             return " It may not preempt (preemptionPolicy Never)."
+        case PreemptionOutcome.NO_VICTIMS if tried.candidates and not tried.best:
+            return f" No placement was found without everything of lower priority ({_pods(tried.candidates)}) either."
         case PreemptionOutcome.NO_VICTIMS if tried.candidates:
             return f" Evicting everything of lower priority ({_pods(tried.candidates)}) would not help."
         case PreemptionOutcome.NO_VICTIMS:
             return ""
         case PreemptionOutcome.ONGOING | PreemptionOutcome.AWAITED:
             return f" Its room is being freed: {_pods(len(tried.awaited))} of lower priority still terminating."
-    return f" {_evicting(tried)}"
+    doubt = "" if tried.needed else f" {UNSURE}"
+    return f" {_evicting(tried)}{doubt}"
 
 
 def _evicting(tried: Preemption) -> str:

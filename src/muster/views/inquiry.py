@@ -7,7 +7,7 @@ decided once more, against the present snapshot, and nothing comes of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.engine.decide import decide
 from muster.engine.profile import Profile
@@ -33,10 +33,20 @@ class Inquiry:
     def answer(self) -> dict[EntryKey, Diagnosis]:
         """The diagnoses as of now, in the same order. Pure; costs as much as a decision on these heads.
 
-        An entry that would be placed now has verdict Scheduled: it waits for its next attempt.
+        An entry that would be placed now has verdict Scheduled: it waits for its next attempt. What evicting came to
+        stays as it was found: nobody is evicted by a question.
         """
         decision = decide(self.snapshot, self.heads, self.profile, now=0)
-        return {**self.known, **{diagnosis.entry: diagnosis for diagnosis in decision.diagnoses}}
+        return {
+            **self.known,
+            **{found.entry: _as_tried(found, self.known[found.entry]) for found in decision.diagnoses},
+        }
+
+
+def _as_tried(found: Diagnosis, known: Diagnosis) -> Diagnosis:
+    if found.verdict is not Verdict.UNSCHEDULABLE or known.preemption is None:
+        return found
+    return replace(found, preemption=known.preemption)
 
 
 def inquire(scheduler: Scheduler, profile: Profile, keys: Iterable[EntryKey] | None = None) -> Inquiry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -54,8 +53,10 @@ def preempt(snapshot: Snapshot, profile: Profile, entry: QueueEntry, budget: Wor
     costs = Costs(field, now)
     found = _victims(field, ordinary, costs, profile, entry)
     if found is None:
-        return Preempted(nothing, Preemption(PreemptionOutcome.NO_VICTIMS, candidates=len(field.pods)))
-    return _evicting(field, costs, ordinary.decide(found.units).plan.binds, found)
+        sure = not ordinary.stopped
+        return Preempted(nothing, Preemption(PreemptionOutcome.NO_VICTIMS, candidates=len(field.pods), best=sure))
+    binds = ordinary.decide(found.units).plan.binds
+    return _evicting(field, costs, binds, found._replace(best=found.best and not ordinary.stopped))
 
 
 def policy(entry: QueueEntry) -> str:
@@ -86,8 +87,7 @@ def _ongoing(field: Field, profile: Profile, entry: QueueEntry) -> frozenset[str
     return frozenset(awaited)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     units: frozenset[int]
     best: bool
 

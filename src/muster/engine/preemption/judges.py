@@ -52,6 +52,8 @@ class Ordinary:
         self._base = without(field.snapshot, field.freeing)
         self._known: dict[frozenset[int], int] = {}
         self._last: tuple[frozenset[int], Decided] | None = None
+        self.stopped = False
+        """Whether any of the decisions failed because its budget ended."""
 
     @property
     def base(self) -> Snapshot:
@@ -71,6 +73,7 @@ class Ordinary:
         trial, holds = trial_of(snapshot, self._profile, self._entry)
         decided = decide_entry(trial, holds, self._entry, self._budget)
         self._last = units, decided
+        self.stopped |= not decided.diagnosis.proven
         return decided
 
     def placed(self, units: frozenset[int]) -> int:
