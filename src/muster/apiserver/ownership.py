@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from muster.api.instant import Instant, to_time
-from muster.apiserver import fieldsets
+from muster.apiserver import fieldsets, outlines
 from muster.apiserver.fieldsets import Changes, Path
 from muster.apiserver.shapes import Shape, shape
 
@@ -187,11 +187,13 @@ def _reached(paths: set[Path], author: Author) -> set[Path]:
 
 def updated(before: Entries, old: Raw | None, new: Raw, author: Author) -> Entries:
     """Entries after a write that is no apply: its author owns what it changed, and nobody else does any more."""
+    if old is None and not before:
+        return _created(new, author)
     changes = fieldsets.compare(author.of or shape_of(new), old, new)
     gained = _own(changes.added | changes.modified, author)
     if not gained and not changes.removed:
         return before
-    identity = (author.manager, UPDATE, author.api_version or new["apiVersion"], author.subresource)
+    identity = _identity(new, author)
     others = [entry for entry in before if entry.identity != identity]
     had = next((entry.fields for entry in before if entry.identity == identity), frozenset())
     fields = (had | gained) - changes.removed if had or changes.removed else frozenset(gained)
@@ -199,6 +201,16 @@ def updated(before: Entries, old: Raw | None, new: Raw, author: Author) -> Entri
     if not others:
         return (mine,) if fields else ()
     return _capped(_kept([*without(others, gained | changes.removed), mine]))
+
+
+def _created(new: Raw, author: Author) -> Entries:
+    """The entries of an object that was not there before, and is no apply's."""
+    fields = outlines.fields_made(author.of or shape_of(new), new, status=bool(author.subresource) or not author.resets)
+    return (Entry(*_identity(new, author), to_time(author.at), fields),) if fields else ()
+
+
+def _identity(new: Raw, author: Author) -> tuple[str, str, str, str]:
+    return author.manager, UPDATE, author.api_version or new["apiVersion"], author.subresource
 
 
 def same(these: Entries, those: Entries) -> bool:
