@@ -29,6 +29,8 @@ _COUNTED = frozenset(
     for kind in (
         catalog.POD,
         catalog.JOB,
+        catalog.REPLICA_SET,
+        catalog.DEPLOYMENT,
         catalog.STATEFUL_SET,
         catalog.DAEMON_SET,
         catalog.POD_DISRUPTION_BUDGET,

@@ -20,7 +20,7 @@ ACTIONS = (
 )  # fmt: skip
 _KEYS = frozenset(
     ("name", "area", "about", "strict", "kube", "beyond", "needs", "levels", "source", "gates", "since", "until",
-     "profile", "priorityAdmission", "volumes", "steps", "input", "output", "errors")
+     "profile", "priorityAdmission", "volumes", "apps", "steps", "input", "output", "errors")
 )  # fmt: skip
 _RELEASE = re.compile(r"^\d+\.\d+$")
 
@@ -75,6 +75,7 @@ class Case:
     profile: str | None = None
     priority_admission: bool = False
     volumes: bool = False
+    apps: bool = False
     steps: tuple[tuple[str, Any], ...] = ()
     input: Mapping[str, Any] = field(default_factory=dict)
     output: Mapping[str, Any] | None = None
@@ -155,6 +156,7 @@ def _case(path: Path, raw: Mapping[str, Any]) -> Case:
         profile=raw.get("profile"),
         priority_admission=bool(raw.get("priorityAdmission", False)),
         volumes=bool(raw.get("volumes", False)),
+        apps=bool(raw.get("apps", False)),
         steps=() if raw["area"] == "builder" else _steps(path, raw.get("steps")),
         input=raw.get("input", {}),
         output=raw.get("output"),

@@ -60,6 +60,7 @@ class SimDriver:
             levels=case.levels,
             priority_admission=case.priority_admission,
             volumes=case.volumes,
+            apps=case.apps,
             stopwatch=stopwatch,
         )
         self.tick, self.settle, self.quiesce = self.world.tick, self.world.settle, self.world.quiesce

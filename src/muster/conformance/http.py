@@ -65,6 +65,7 @@ class Server:
                 "target": target,
                 "priorityAdmission": case.priority_admission,
                 "volumes": case.volumes,
+                "apps": case.apps,
                 "levels": list(case.levels),
                 "reservation": case.profile == "reservation",
             },

@@ -8,6 +8,7 @@ from functools import partial
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND, Instant
 from muster.api.machine import Machine
+from muster.controllers.apps import ReplicaSets
 from muster.controllers.collector import Collector
 from muster.controllers.disruption import Disruption
 from muster.controllers.hollow import Hollow
@@ -24,6 +25,7 @@ def makers(
     start_delay: Instant = SECOND,
     stop_delay: Instant = SECOND,
     volumes: bool = True,
+    apps: bool = True,
 ) -> dict[str, Callable[[], Machine]]:
     """Name -> a function that makes the machine anew.
 
@@ -34,6 +36,7 @@ def makers(
         start_delay: microseconds from bound to running.
         stop_delay: microseconds that a pod takes to end once it is deleted, at most its grace period.
         volumes: whether claims get volumes and pods their own claims. False is for whoever does that himself.
+        apps: whether ReplicaSets and the other kinds of group apps get their pods.
     """
     made: dict[str, Callable[[], Machine]] = {
         "jobs": partial(Jobs, gates),
@@ -49,6 +52,8 @@ def makers(
         made["volumes"] = Volumes
         made["claims"] = Claims
         made["drivers"] = Drivers
+    if apps:
+        made["replicasets"] = ReplicaSets
     return made
 
 
@@ -59,7 +64,8 @@ def controllers(
     start_delay: Instant = SECOND,
     stop_delay: Instant = SECOND,
     volumes: bool = True,
+    apps: bool = True,
 ) -> tuple[Machine, ...]:
     """One of each (see `makers`)."""
-    made = makers(gates, run=run, start_delay=start_delay, stop_delay=stop_delay, volumes=volumes)
+    made = makers(gates, run=run, start_delay=start_delay, stop_delay=stop_delay, volumes=volumes, apps=apps)
     return tuple(make() for make in made.values())

@@ -156,6 +156,7 @@ class Control:
             run_pods=False,
             priority_admission=bool(body.get("priorityAdmission", False)),
             volumes=bool(body.get("volumes", False)),
+            apps=bool(body.get("apps", False)),
             levels=tuple(body.get("levels", ())),
             data=None if self._data is None else self._data / f"{self._begun:05d}",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from muster.api import writes
 from muster.api.calls import Request, Response
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND, Instant
+from muster.api.machine import Machine
 from muster.apiserver.server import HISTORY, ApiServer
 from muster.controllers.hollow import Hollow
 from muster.controllers.machine import makers
@@ -45,6 +46,8 @@ class Setup:
     priority_admission: bool = True
     volumes: bool = True
     """Whether claims get volumes: the volume controller and its hollow driver run."""
+    apps: bool = True
+    """Whether Deployments, ReplicaSets and the other kinds of group apps get their pods."""
     data: Path | None = None
     """Directory in which everything is kept; None: it ends with the process."""
     levels: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ class Cluster:
         return cast("Scheduler", self.scheduler_station.machine)
 
     def call(self, request: Request) -> Response:
-        """One request from outside that is no watch."""
+        """One request from outside that is no watch, and that no webhook is asked about: see `Local.ask`."""
         answer = self.local.handle(request)
         assert isinstance(answer, Response), "a watch was opened where an answer was wanted"
         return answer
@@ -99,7 +102,7 @@ def assemble(setup: Setup, changes: Changes | None = None) -> Cluster:
     """Puts the parts together. Must run inside the event loop that will drive them."""
     bare = alone(setup, frozenset(), changes)
     local, loop = bare.local, bare.loop
-    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
+    around = _makers(setup)
     stations = {name: loop.add(name, make) for name, make in around.items()}
     made = partial(Scheduler, setup.profile, gates=setup.gates, levels=setup.levels, preemption=setup.preemption)
     scheduler = loop.add("scheduler", made)
@@ -133,10 +136,20 @@ def alone(setup: Setup, chosen: Collection[str], changes: Changes | None = None)
     loop = Loop(local, worker, log, PATIENT)
     if local.keeper is not None:
         local.keeper.begin_anew = partial(_begin_anew, local.keeper, loop, log)
-    around = makers(setup.gates, run=setup.run_pods, start_delay=setup.start_delay, volumes=setup.volumes)
+    around = _makers(setup)
     for name in chosen:
         loop.add(name, around[name])
     return Alone(local, loop, worker, log)
+
+
+def _makers(setup: Setup) -> dict[str, Callable[[], Machine]]:
+    return makers(
+        setup.gates,
+        run=setup.run_pods,
+        start_delay=setup.start_delay,
+        volumes=setup.volumes,
+        apps=setup.apps,
+    )
 
 
 def _local(setup: Setup, given: Changes | None) -> Local:

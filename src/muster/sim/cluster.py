@@ -32,16 +32,17 @@ def cluster(
     levels: Sequence[str] = (),
     priority_admission: bool = True,
     volumes: bool = True,
+    apps: bool = True,
     rates: Rates = CALM,
     stopwatch: Callable[[], float] = lambda: 0.0,
 ) -> World:
     """An empty cluster at START. Pods stay as they are once bound; deletions end at once.
 
-    `levels`: topology label keys, widest first. `volumes`: whether claims get volumes. `stopwatch`: seconds, for
-    decision times.
+    `levels`: topology label keys, widest first. `volumes`: whether claims get volumes. `apps`: whether
+    ReplicaSets and the like get pods. `stopwatch`: seconds, for decision times.
     """
     gates = gates or FeatureGates()
     server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission, started=START)
-    machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=False, volumes=volumes)}
+    machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=False, volumes=volumes, apps=apps)}
     machines[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels), preemption=True)
     return World(server, machines, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)

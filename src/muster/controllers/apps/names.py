@@ -1,0 +1,28 @@
+"""Names and hashes of what a controller of group apps makes: the same again after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from muster.workloadbuilder.names import hash_text
+
+_LONGEST_BASE = 57
+"""So that a pod's name still is a DNS label, as host names must be."""
+
+
+def pod_names(owner: str, uid: str) -> Iterator[str]:
+    """Names for the pods of an owner, best first. Always the same ones, so that a create whose answer was lost is asked
+    for again under the same name, and the server says that it exists."""
+    base = owner[:_LONGEST_BASE]
+    for number in count():
+        yield f"{base}-{hash_text(f'{uid}/{number}')[-5:]}"
+
+
+def template_hash(template: Mapping[str, Any], collisions: int = 0) -> str:
+    """What tells pod templates apart: safe in names and label values. `collisions` makes another one of the same."""
+    text = msgspec.json.encode(template, order="sorted").decode()
+    return hash_text(f"{text}/{collisions}" if collisions else text)

@@ -1,0 +1,5 @@
+"""The StatefulSet controller."""
+
+from muster.controllers.apps.stateful.controller import StatefulSets
+
+__all__ = ["StatefulSets"]
