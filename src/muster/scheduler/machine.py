@@ -15,12 +15,12 @@ from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
-from muster.scheduler.bindings import Binding, BindTag, Step
+from muster.scheduler.bindings import BindTag, Step
 from muster.scheduler.broken import only_deficit
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
 from muster.scheduler.commit import Commit
 from muster.scheduler.effects import Decide, SchedulerEffect
-from muster.scheduler.entries import LONGEST_BACKOFF, Entry, News
+from muster.scheduler.entries import Entry, News
 from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
 from muster.scheduler.families import FAMILIES, Families
 from muster.scheduler.heldback import HeldBack
@@ -33,6 +33,7 @@ from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.residents import BUDGETS
 from muster.scheduler.rooms import Touch, missed
 from muster.scheduler.stocktaking import STORAGE
+from muster.scheduler.underway import Underway
 from muster.scheduler.volumes import Topic
 from muster.scheduler.watching import COMPOSITES, GROUPS, NAMESPACES, NODES, PODS, Watching
 
@@ -83,6 +84,7 @@ class Scheduler:
         )
         kept = Families(profile.spread)
         self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, kept)
+        self._underway = Underway(self.commit, self.queue, self._watching, self._reports, self._heldback)
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}
         self._ticket = 0
@@ -113,10 +115,10 @@ class Scheduler:
     def handle(self, event: SchedulerEvent, now: Instant) -> Sequence[SchedulerEffect]:
         effects = list(self._effects(event, now))
         if self.commit.claiming and isinstance(event, Observed | Listed):
-            effects.extend(self._claimed(now, nodes=event.resource == NODES))
+            effects.extend(self._underway.claimed(now, nodes=event.resource == NODES))
             if event.resource in (GROUPS, COMPOSITES):
                 self.commit.parties.look_again()
-        effects.extend(self._let_go(now))
+        effects.extend(self._underway.let_go(now))
         self._wake_preemptors(now)
         self._wake(now)
         effects.extend(self._decide())
@@ -127,7 +129,7 @@ class Scheduler:
         if isinstance(event, Observed):
             yield from self._watching.observed(event, now)
             for binding in self.commit.take_arrived():
-                yield from self._announce(binding, now)
+                yield from self._underway.announce(binding, now)
         elif isinstance(event, Written | Refused):
             yield from self._answered(event, now)
         elif isinstance(event, Decided):
@@ -138,7 +140,7 @@ class Scheduler:
             yield from self._watching.listed(event, now)
             self._unlisted.discard(event.resource)
             for binding in self.commit.take_arrived():
-                yield from self._announce(binding, now)
+                yield from self._underway.announce(binding, now)
         elif isinstance(event, Pause | Resume):
             self.paused = isinstance(event, Pause)
 
@@ -200,12 +202,12 @@ class Scheduler:
         elif tag == SAFETY:
             self.queue.retry_long_waiting(now)
         elif tag == RETRY:
-            yield from self._retry(now)
+            yield from self._underway.retry(now)
         elif tag == GIVE_UP:
-            yield from self._give_up(now)
+            yield from self._underway.give_up(now)
         elif tag == CLAIMS:
             for binding in self.commit.expire_claims(now):
-                yield from self._lost_its_place(binding, now)
+                yield from self._underway.lost_its_place(binding, now)
         elif tag == REPEAT:
             yield from self._reports.repeat(now)
         elif tag == REPORT:
@@ -323,105 +325,14 @@ class Scheduler:
         if isinstance(event.tag, BindTag):
             binding = self.commit.outcome(event.tag, event.response, now)
             if binding is not None:
-                yield from self._bound(binding, now)
+                yield from self._underway.bound(binding, now)
         elif isinstance(event.tag, VolumeTag):
             binding = self.commit.claim_outcome(event.tag, event.response, now)
             if binding is not None and binding.step is Step.DROPPED:
-                yield from self._lost_its_place(binding, now)
+                yield from self._underway.lost_its_place(binding, now)
         elif isinstance(event.tag, EvictTag):
             yield from self._preempting.answered(event.tag, event.response, now)
         elif isinstance(event.tag, ConditionTag):
             self._reports.answered(event.tag, event.response, now)
         elif isinstance(event.tag, EventTag) and isinstance(event, Refused):
             self._reports.unknown(event.tag)
-
-    def _bound(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
-        if binding.step is Step.BOUND:
-            yield from self._announce(binding, now)
-        elif binding.step is Step.DROPPED:
-            self._back_to_queue(binding.entry, binding.message, now)
-        elif binding.step is Step.RETRYING and binding.attempts == 1:
-            yield from self._reports.refused(binding.record, binding.message, now)
-
-    def _announce(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
-        if not binding.quiet:
-            binding.quiet = True
-            yield from self._reports.bound(binding.record, binding.node, now)
-
-    def _retry(self, now: Instant) -> Iterator[SchedulerEffect]:
-        """Sends refused bindings again where they can still be carried out; the others give their slots back."""
-        for binding in tuple(self.commit.due_retries(now)):
-            if binding.step is not Step.RETRYING:
-                continue
-            trouble = "" if binding.ready else self.commit.prebind.trouble(binding.record, binding.node)
-            if trouble:
-                binding.message = trouble
-                self.commit.drop(binding)
-                yield from self._lost_its_place(binding, now)
-            elif self.commit.may_be_sent_again(binding):
-                yield from self.commit.send_again(binding, now)
-            else:
-                self.commit.drop(binding)
-                self.commit.drop_hopeless(binding.entry)
-                self._watching.refresh(binding.entry, now, News.CURE)
-
-    def _claimed(self, now: Instant, *, nodes: bool) -> Iterator[SchedulerEffect]:
-        """Looks at pods that wait for claims: what is bound goes on, what cannot be bound any more comes back."""
-        claiming = self.commit.claiming
-        for binding in tuple(claiming.values()) if nodes else self.commit.concerned(self.cache.stock.moved):
-            if claiming.get(binding.record.uid) is not binding:
-                continue  # Taken back with another one of its group.
-            trouble = self.commit.prebind.trouble(binding.record, binding.node)
-            if trouble:
-                binding.message = trouble
-                self.commit.drop(binding)
-                yield from self._lost_its_place(binding, now)
-            elif binding.step is Step.CLAIMING and not self.commit.prebind.unbound(binding.record):
-                yield from self._go_on(binding, now)
-
-    def _go_on(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
-        """Its claims are bound: so is the pod, unless it has to wait for others or does not fit any more."""
-        if self.commit.may_be_sent_again(binding):
-            yield from self.commit.send_again(binding, now)
-        else:
-            binding.message = "its volumes were bound where it does not fit any more"
-            self.commit.drop(binding)
-            yield from self._lost_its_place(binding, now)
-
-    def _let_go(self, now: Instant) -> Iterator[SchedulerEffect]:
-        """Members that waited for claims of others go on once these are bound, or come back if they never will be."""
-        parties = self.commit.parties
-        while changed := parties.take_changed():
-            for key in changed:
-                yield from self._come_back(key, "its minimum is out of reach", now)
-                for binding in parties.free(key):
-                    if self.commit.bindings.get(binding.record.uid) is binding and binding.step is Step.READY:
-                        yield from self._go_on(binding, now)
-
-    def _come_back(self, key: EntryKey, why: str, now: Instant) -> Iterator[SchedulerEffect]:
-        dropped = self.commit.drop_short(key)
-        for binding in dropped:
-            yield from self._reports.claims_failed(binding.record, f"waited with its group: {why}", now)
-        if dropped:
-            self._back_to_queue(key, why, now)
-
-    def _lost_its_place(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
-        """A pod whose claims could not be bound is pending again, and so are others of no use without it."""
-        yield from self._reports.claims_failed(binding.record, binding.message, now)
-        yield from self._come_back(binding.entry, f"{binding.record.key.name}: {binding.message}", now)
-        self._back_to_queue(binding.entry, binding.message, now)
-
-    def _give_up(self, now: Instant) -> Iterator[SchedulerEffect]:
-        for key, message in self.commit.give_up(now):
-            yield from self._come_back(key, message, now)
-            self._back_to_queue(key, message, now, LONGEST_BACKOFF)
-
-    def _back_to_queue(self, key: EntryKey, message: str, now: Instant, wait: Instant | None = None) -> None:
-        """What was placed and could not be bound is pending again, behind a backoff, so that others get a turn."""
-        self._watching.refresh(key, now)
-        entry = self.queue.entries.get(key)
-        if entry is not None:
-            pending = len(self.queue.pending(key))
-            diagnosis = diagnoses.binding_refused(key, entry.uid, self.cache.rooms.revision, message, pending)
-            self.queue.back_off(entry, diagnosis, now, wait)
-            self._heldback.note(key, now)

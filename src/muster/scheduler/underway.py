@@ -1,0 +1,116 @@
+"""What follows the answers to bindings: pods that are bound, tried again, or come back to the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.api.instant import Instant
+from muster.model.records import EntryKey
+from muster.scheduler import diagnoses
+from muster.scheduler.bindings import Binding, Step
+from muster.scheduler.commit import Commit
+from muster.scheduler.effects import SchedulerEffect
+from muster.scheduler.entries import LONGEST_BACKOFF, News
+from muster.scheduler.heldback import HeldBack
+from muster.scheduler.queue import Queue
+from muster.scheduler.reports import Reports
+from muster.scheduler.watching import Watching
+
+
+class Underway:
+    """Drives what `Commit` holds, and tells queue and users what becomes of it."""
+
+    def __init__(self, commit: Commit, queue: Queue, watching: Watching, reports: Reports, heldback: HeldBack) -> None:
+        self._commit, self._queue, self._watching = commit, queue, watching
+        self._reports, self._heldback, self._cache = reports, heldback, commit.cache
+
+    def bound(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
+        if binding.step is Step.BOUND:
+            yield from self.announce(binding, now)
+        elif binding.step is Step.DROPPED:
+            self._back_to_queue(binding.entry, binding.message, now)
+        elif binding.step is Step.RETRYING and binding.attempts == 1:
+            yield from self._reports.refused(binding.record, binding.message, now)
+
+    def announce(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
+        if not binding.quiet:
+            binding.quiet = True
+            yield from self._reports.bound(binding.record, binding.node, now)
+
+    def retry(self, now: Instant) -> Iterator[SchedulerEffect]:
+        """Sends refused bindings again where they can still be carried out; the others give their slots back."""
+        for binding in tuple(self._commit.due_retries(now)):
+            if binding.step is not Step.RETRYING:
+                continue
+            trouble = "" if binding.ready else self._commit.prebind.trouble(binding.record, binding.node)
+            if trouble:
+                binding.message = trouble
+                self._commit.drop(binding)
+                yield from self.lost_its_place(binding, now)
+            elif self._commit.may_be_sent_again(binding):
+                yield from self._commit.send_again(binding, now)
+            else:
+                self._commit.drop(binding)
+                self._commit.drop_hopeless(binding.entry)
+                self._watching.refresh(binding.entry, now, News.CURE)
+
+    def claimed(self, now: Instant, *, nodes: bool) -> Iterator[SchedulerEffect]:
+        """Looks at pods that wait for claims: what is bound goes on, what cannot be bound any more comes back."""
+        claiming = self._commit.claiming
+        for binding in tuple(claiming.values()) if nodes else self._commit.concerned(self._cache.stock.moved):
+            if claiming.get(binding.record.uid) is not binding:
+                continue  # Taken back with another one of its group.
+            trouble = self._commit.prebind.trouble(binding.record, binding.node)
+            if trouble:
+                binding.message = trouble
+                self._commit.drop(binding)
+                yield from self.lost_its_place(binding, now)
+            elif binding.step is Step.CLAIMING and not self._commit.prebind.unbound(binding.record):
+                yield from self._go_on(binding, now)
+
+    def _go_on(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
+        """Its claims are bound: so is the pod, unless it has to wait for others or does not fit any more."""
+        if self._commit.may_be_sent_again(binding):
+            yield from self._commit.send_again(binding, now)
+        else:
+            binding.message = "its volumes were bound where it does not fit any more"
+            self._commit.drop(binding)
+            yield from self.lost_its_place(binding, now)
+
+    def let_go(self, now: Instant) -> Iterator[SchedulerEffect]:
+        """Members that waited for claims of others go on once these are bound, or come back if they never will be."""
+        parties = self._commit.parties
+        while changed := parties.take_changed():
+            for key in changed:
+                yield from self._come_back(key, "its minimum is out of reach", now)
+                for binding in parties.free(key):
+                    if self._commit.bindings.get(binding.record.uid) is binding and binding.step is Step.READY:
+                        yield from self._go_on(binding, now)
+
+    def _come_back(self, key: EntryKey, why: str, now: Instant) -> Iterator[SchedulerEffect]:
+        dropped = self._commit.drop_short(key)
+        for binding in dropped:
+            yield from self._reports.claims_failed(binding.record, f"waited with its group: {why}", now)
+        if dropped:
+            self._back_to_queue(key, why, now)
+
+    def lost_its_place(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
+        """A pod whose claims could not be bound is pending again, and so are others of no use without it."""
+        yield from self._reports.claims_failed(binding.record, binding.message, now)
+        yield from self._come_back(binding.entry, f"{binding.record.key.name}: {binding.message}", now)
+        self._back_to_queue(binding.entry, binding.message, now)
+
+    def give_up(self, now: Instant) -> Iterator[SchedulerEffect]:
+        for key, message in self._commit.give_up(now):
+            yield from self._come_back(key, message, now)
+            self._back_to_queue(key, message, now, LONGEST_BACKOFF)
+
+    def _back_to_queue(self, key: EntryKey, message: str, now: Instant, wait: Instant | None = None) -> None:
+        """What was placed and could not be bound is pending again, behind a backoff, so that others get a turn."""
+        self._watching.refresh(key, now)
+        entry = self._queue.entries.get(key)
+        if entry is not None:
+            pending = len(self._queue.pending(key))
+            diagnosis = diagnoses.binding_refused(key, entry.uid, self._cache.rooms.revision, message, pending)
+            self._queue.back_off(entry, diagnosis, now, wait)
+            self._heldback.note(key, now)
