@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.api.instant import MILLISECOND
@@ -34,10 +35,10 @@ class Served:
 
 
 @contextmanager
-def serving(gates: FeatureGates | None = None, fleet: Shape = FLEET) -> Iterator[Served]:
-    """A cluster of 16 nodes (unless told otherwise) whose pods start at once."""
+def serving(gates: FeatureGates | None = None, fleet: Shape = FLEET, data: Path | None = None) -> Iterator[Served]:
+    """A cluster of 16 nodes (unless told otherwise) whose pods start at once; with `data`, one that is kept there."""
     ready: Future[Served] = Future()
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(ready, gates, fleet)), daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(ready, gates, fleet, data)), daemon=True)
     thread.start()
     served = ready.result(timeout=30)
     try:
@@ -48,12 +49,13 @@ def serving(gates: FeatureGates | None = None, fleet: Shape = FLEET) -> Iterator
         assert not thread.is_alive(), "the server did not end"
 
 
-async def _serve(ready: Future[Served], gates: FeatureGates | None, fleet: Shape) -> None:
+async def _serve(ready: Future[Served], gates: FeatureGates | None, fleet: Shape, data: Path | None) -> None:
     try:
-        cluster = assemble(Setup(gates=gates or FeatureGates.of(*WORKLOAD_AWARE), start_delay=MILLISECOND))
+        cluster = assemble(Setup(gates=gates or FeatureGates.of(*WORKLOAD_AWARE), start_delay=MILLISECOND, data=data))
         for node in node_manifests(fleet):
-            assert cluster.create(node).ok
-        app = application(cluster.local.handle, cluster.local.changes, routes=routes(lambda: cluster))
+            assert cluster.create(node).ok or data is not None
+        local, pages = cluster.local, routes(lambda: cluster)
+        app = application(local.begin, local.told, routes=pages, settle=local.settle, finish=local.finish)
         driving = asyncio.create_task(cluster.loop.run())
         runner, port = await listen(app, 0)
     except BaseException as failure:
@@ -66,3 +68,6 @@ async def _serve(ready: Future[Served], gates: FeatureGates | None, fleet: Shape
     cluster.loop.stop()
     cluster.worker.close()
     await driving
+    await local.close()
+    if local.keeper is not None:
+        await local.keeper.close()

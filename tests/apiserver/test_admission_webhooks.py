@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.api.calls import Request
+from muster.api.calls import MERGE_PATCH, Request
 from muster.apiserver.asking import Heard, Paused
 from muster.testing.builders import pod_manifest
 
@@ -180,12 +180,20 @@ def test_a_broken_patch_is_an_error(api):
     assert answer.status == 500 and "the patch cannot be applied" in answer.body["message"]
 
 
-def test_services_are_not_called_and_it_says_so(api):
-    Table(api)
+def test_of_services_only_external_names_are_called_and_it_says_so(api):
+    table = Table(api)
     service = {"service": {"namespace": "default", "name": "hooks"}}
-    made = api.made(configuration("Validating", hook(clientConfig=service)))
+    mine = {**RULE, "resources": ["pods"]}
+    made = api.made(configuration("Validating", hook(clientConfig=service, rules=[mine])))
     assert made["webhooks"][0]["clientConfig"]["service"]["port"] == 443
+    assert 'service default/hooks: service "hooks" not found' in api.create(pod()).body["message"]
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}]}}
+    found = api.made(body)
     assert "service default/hooks: nothing runs behind services here" in api.create(pod()).body["message"]
+    outside = {"spec": {"type": "ExternalName", "externalName": "hooks.example", "ports": None}}
+    assert api.call("PATCH", api.path("services", "hooks"), outside, {}, MERGE_PATCH).status == 200, found
+    api.made(pod())
+    assert table.asked[-1]["url"] == "https://hooks.example:443/?timeout=10s"
 
 
 def test_dry_runs_say_that_they_are(api):

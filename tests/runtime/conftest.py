@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import count
+from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -93,3 +96,27 @@ def bare() -> Iterator[Bare]:
     server.stop()
     thread.join(timeout=10)
     assert not thread.is_alive(), "the server did not end"
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory) -> Path:
+    """`server.pem`, `client.pem` (for 127.0.0.1) and `service.pem` (for hooks.default.svc) with their keys, signed by
+    `ca.pem`; `stranger.pem` by itself; `tokens`.
+    """
+    if which("openssl") is None:
+        pytest.skip("makes its certificates with openssl")
+    folder: Path = tmp_path_factory.mktemp("certificates")
+
+    def made(name: str, *more: str) -> None:
+        files = ("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem")
+        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        command = ["openssl", "req", "-x509", *curve, *files, "-days", "2", "-subj", f"/CN={name}", *more]
+        subprocess.run(command, check=True, capture_output=True)
+
+    made("ca")
+    made("stranger")
+    signed = ("-CA", f"{folder}/ca.pem", "-CAkey", f"{folder}/ca.key", "-addext")
+    for name, whose in (("server", "IP:127.0.0.1"), ("client", "IP:127.0.0.1"), ("service", "DNS:hooks.default.svc")):
+        made(name, *signed, f"subjectAltName={whose}")
+    (folder / "tokens").write_text("# ours\na-token-of-at-least-16,admin\n")
+    return folder

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import ssl
-import subprocess
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -20,29 +18,6 @@ from muster.runtime.http import application, listen
 from muster.runtime.wiring import Setup, alone
 
 TOKEN = "a-token-of-at-least-16"
-needs_openssl = pytest.mark.skipif(which("openssl") is None, reason="makes its certificates with openssl")
-
-
-def openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory) -> Path:
-    """`server.pem`, `client.pem` with their keys, both signed by `ca.pem`; `stranger.pem` by itself."""
-    folder: Path = tmp_path_factory.mktemp("certificates")
-
-    def made(name: str, *more: str) -> None:
-        files = ("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem")
-        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        openssl("req", "-x509", *curve, *files, "-days", "2", "-subj", f"/CN={name}", *more)
-
-    made("ca")
-    made("stranger")
-    for name in ("server", "client"):
-        made(name, "-CA", f"{folder}/ca.pem", "-CAkey", f"{folder}/ca.key", "-addext", "subjectAltName=IP:127.0.0.1")
-    (folder / "tokens").write_text(f"# ours\n{TOKEN},admin\n")
-    return folder
 
 
 def status_of(known: Guard, **sent: Any) -> int | str:
@@ -94,13 +69,11 @@ def test_an_address_that_others_reach_needs_tls(host, option, why):
     assert why in str(found.value)
 
 
-@needs_openssl
 def test_tls_alone_does_not_know_clients(certificates):
     with pytest.raises(Unsafe, match=r"^--host: .*--token-file or --client-ca"):
         guard(Exposure("0.0.0.0", certificates / "server.pem", certificates / "server.key"))
 
 
-@needs_openssl
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -121,7 +94,6 @@ def test_each_wrong_file_is_named_by_its_option(certificates, change, message):
     assert str(found.value).startswith(message)
 
 
-@needs_openssl
 def test_tokens_let_in_whoever_has_one(certificates):
     pem, key, tokens = (certificates / name for name in ("server.pem", "server.key", "tokens"))
     known = guard(Exposure("0.0.0.0", pem, key, tokens=tokens))
@@ -132,7 +104,6 @@ def test_tokens_let_in_whoever_has_one(certificates):
     assert isinstance(status_of(known), str), "plain HTTP was answered"
 
 
-@needs_openssl
 def test_certificates_let_in_whoever_has_one_of_the_ca(certificates):
     pem, key, ca = (certificates / name for name in ("server.pem", "server.key", "ca.pem"))
     known = guard(Exposure("0.0.0.0", pem, key, client_ca=ca))
@@ -141,7 +112,6 @@ def test_certificates_let_in_whoever_has_one_of_the_ca(certificates):
     assert status_of(known, ca=ca, certificate=certificates / "stranger.pem") != 200
 
 
-@needs_openssl
 def test_with_both_either_is_enough(certificates):
     pem, key, ca, tokens = (certificates / name for name in ("server.pem", "server.key", "ca.pem", "tokens"))
     known = guard(Exposure("0.0.0.0", pem, key, ca, tokens))

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import jsonpatch
@@ -19,6 +19,7 @@ from muster.apiserver.admission_attempt import DELETE, Attempt, chosen_version, 
 from muster.apiserver.admission_conditions import Unclear, hold, values
 from muster.apiserver.asking import Ask, Asking, Heard
 from muster.apiserver.log import Raw
+from muster.apiserver.storage import Store
 
 Json = dict[str, Any]
 
@@ -160,10 +161,9 @@ def _answer(hook: Hook, attempt: Attempt, version: str, turn: int) -> Heard | As
     spec, client = hook.spec, hook.spec["clientConfig"]
     if "v1" not in spec["admissionReviewVersions"]:
         return Heard(failure="it only speaks versions of AdmissionReview that are gone; v1 is needed")
-    if client.get("url") is None:
-        service = client["service"]
-        where = f"{service.get('namespace')}/{service.get('name')}"
-        return Heard(failure=f"service {where}: nothing runs behind services here; give clientConfig.url instead")
+    address = _address(attempt.call.store, client)
+    if isinstance(address, Heard):
+        return address
     made, old = attempt.seen(version)
     request = attempt.request(version) | {"object": made, "oldObject": old}
     key = _key(hook, turn, request)
@@ -173,8 +173,31 @@ def _answer(hook: Hook, attempt: Attempt, version: str, turn: int) -> Heard | As
     bundle = base64.b64decode(client.get("caBundle") or "")
     review = {"kind": REVIEW, "apiVersion": API_VERSION}
     review |= {"request": {"uid": attempt.call.state.fresh_uid(), **request}}  # type: ignore[dict-item]
-    url = f"{client['url']}?timeout={quote(str(spec['timeoutSeconds']))}s"
-    return Ask(key, hook.name, url, bundle, spec["timeoutSeconds"], review)
+    url = f"{address.url}?timeout={quote(str(spec['timeoutSeconds']))}s"
+    return Ask(key, hook.name, url, bundle, spec["timeoutSeconds"], review, address.server_name)
+
+
+class _Address(NamedTuple):
+    url: str
+    server_name: str = ""
+
+
+def _address(store: Store, client: Raw) -> _Address | Heard:
+    """Where a webhook listens; of a service, where its ExternalName points, since nothing runs behind others here."""
+    if client.get("url") is not None:
+        return _Address(client["url"])
+    wanted = client["service"]
+    namespace, name = wanted["namespace"], wanted["name"]
+    found = store.get(catalog.SERVICE.resource, namespace, name)
+    if found is None:
+        return Heard(failure=f'service {namespace}/{name}: service "{name}" not found')
+    spec = found["spec"]
+    if spec.get("type") != "ExternalName":
+        why = "nothing runs behind services here; make it one of type ExternalName, or give clientConfig.url instead"
+        return Heard(failure=f"service {namespace}/{name}: {why}")
+    path = str(wanted.get("path") or "/")
+    url = f"https://{spec['externalName']}:{wanted.get('port', 443)}/{path.removeprefix('/')}"
+    return _Address(url, f"{name}.{namespace}.svc")
 
 
 def _key(hook: Hook, turn: int, request: Raw) -> bytes:

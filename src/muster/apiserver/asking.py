@@ -28,6 +28,8 @@ class Ask:
     timeout: int
     """Seconds."""
     review: dict[str, Any]
+    server_name: str = ""
+    """What its certificate has to be for; "": the host of the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +66,4 @@ class Paused:
 
 def nobody(ask: Ask) -> Heard:
     """The answer where webhooks are not called."""
-    return Heard(failure="nothing here calls webhooks")
+    return Heard(failure="nothing here calls webhooks, which needs a server process; over HTTP they are called")

@@ -87,12 +87,20 @@ def answer(state: State, request: Request, now: Instant) -> Response | Watch:
         allowed = ", ".join(verbs)
         raise status.method_not_allowed(f"{request.path} does not take {request.method}, only {allowed}")
     state.store.author = _author(call) if verb in _CLAIMING else None
-    made = verb(call)
+    try:
+        made = verb(call)
+    except status.Failure as failure:
+        failure.headers = {**failure.headers, **_warned(call)}
+        raise
     if form is not None and form.name:
         made = tables.shaped(call, form, made)
     if call.warnings and isinstance(made, Response):
-        made = Response(made.status, made.body, {**made.headers, "Warning": ", ".join(map(_warning, call.warnings))})
+        made = Response(made.status, made.body, {**made.headers, **_warned(call)})
     return made
+
+
+def _warned(call: Call) -> dict[str, str]:
+    return {"Warning": ", ".join(map(_warning, call.warnings))} if call.warnings else {}
 
 
 _CLAIMING = (writes.create, writes.update, writes.apply_patch, scale.update, scale.apply_patch)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from muster.api import catalog, writes
+from muster.api.calls import Request, Response
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.cli.client import DEFAULT_SERVER, VARIABLE
 from muster.cli.failure import USAGE, Failure
@@ -26,7 +27,6 @@ from muster.runtime.wiring import Setup, assemble
 Sizes = tuple[int | None, int | None, int | None, int | None]
 """Zones, racks per zone, nodes per rack, accelerators per node; None: the default."""
 DEFAULT_SIZES = (2, 2, 4, 8)
-ALREADY_THERE = 409
 OURS = "# Written by muster up; it may be overwritten."
 """First line of a kubeconfig file, by which its own files are known."""
 
@@ -101,9 +101,11 @@ def fleet(sizes: Sizes, file: Path | None) -> list[Manifest]:
 async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Manifest]) -> int:
     cluster = assemble(setup)
     for node in nodes:
-        answer = cluster.call(replace(writes.create(node.body), query=STRICT))
-        there = wanted.data is not None and answer.status == ALREADY_THERE
-        if not answer.ok and not there:
+        if wanted.data is not None and node.name and cluster.call(Request("GET", node.kind.path(None, node.name))).ok:
+            continue
+        answer = await cluster.local.ask(replace(writes.create(node.body), query=STRICT))
+        assert isinstance(answer, Response)
+        if not answer.ok:
             raise Failure(f"--fleet: {node.source}: {answer.body['message']}", USAGE)
 
     def ready(url: str) -> None:

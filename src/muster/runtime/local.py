@@ -44,8 +44,8 @@ class Local:
     def handle(self, request: Request) -> Response | Watch:
         """Carries out one call at the clock's time; rings `changes` if the store moved on.
 
-        With a keeper, what it answers is only safe once `settle` says so. Webhooks are not called: `begin` and `finish`
-        do that.
+        With a keeper, what it answers is only safe once `settle` says so. Webhooks are not called: a write that needs
+        one fails. `ask` calls them.
         """
         made = self._moved(request, self.server.handle)
         assert not isinstance(made, Paused)
@@ -61,6 +61,10 @@ class Local:
             answers = await self._caller.ask(made.asks)
             made = self._moved(made.request, partial(self._resumed, made, answers))
         return made
+
+    async def ask(self, request: Request) -> Response | Watch:
+        """Carries out one call, webhooks included."""
+        return await self.finish(self.begin(request))
 
     async def close(self) -> None:
         """Ends the connections to webhooks."""

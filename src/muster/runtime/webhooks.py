@@ -47,10 +47,11 @@ class Caller:
         body = msgspec.json.encode(ask.review)
         headers = {"Content-Type": JSON, "Accept": JSON, "User-Agent": "muster-admission"}
         secured = self._context(ask.ca_bundle) if ask.url.startswith("https:") and ask.ca_bundle else True
-        async with (
-            asyncio.timeout(ask.timeout),
-            self._session.post(ask.url, data=body, headers=headers, ssl=secured, allow_redirects=False) as answer,
-        ):
+        named = ask.server_name or None
+        posted = self._session.post(
+            ask.url, data=body, headers=headers, ssl=secured, server_hostname=named, allow_redirects=False
+        )
+        async with asyncio.timeout(ask.timeout), posted as answer:
             if answer.status != 200:
                 return Heard(failure=f"the server answered {answer.status} {answer.reason or ''}".rstrip())
             text = b""
