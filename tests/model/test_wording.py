@@ -254,7 +254,7 @@ def test_the_verdict_on_a_gang_says_how_much_is_short_where_and_what_would_help(
 def test_the_verdict_on_a_broken_gang_counts_what_runs():
     short = diagnosis(min_count=4, running=2, pending=2, placed=1, nodes=4)
     assert wording.verdict(short) == (
-        "PodGroup team/train waits: it needs 4 members at once, 2 run or are done, 1 can be placed, 1 short."
+        "PodGroup team/train: running 2 of 4, 2 members wait: it needs 4 members at once, 1 can be placed, 1 short."
     )
 
 
@@ -274,7 +274,7 @@ def test_a_group_that_has_its_minimum_runs_whatever_its_further_members_wait_for
     full = (Rejection(Reason.INSUFFICIENT, 2, "cpu"),)
     late = diagnosis(min_count=2, running=2, pending=2, nodes=2, rejections=full)
     assert wording.verdict(late) == (
-        "PodGroup team/train runs, and 2 further members wait: 0/2 nodes are available: 2 Insufficient cpu."
+        "PodGroup team/train: running 2 of 4, 2 members wait: 0/2 nodes are available: 2 Insufficient cpu."
     )
 
 
@@ -338,7 +338,7 @@ def test_a_group_that_has_to_stay_in_its_domain_says_so():
         rejections=(Rejection(Reason.INSUFFICIENT, 2, GPU),),
     )
     assert wording.verdict(full) == (
-        "PodGroup team/train runs, and 1 further member waits: it has to stay in rack a "
+        "PodGroup team/train: running 2 of 3, one member waits: it has to stay in rack a "
         "(0/2 nodes are available: 2 Insufficient nvidia.com/gpu)."
     )
 

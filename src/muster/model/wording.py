@@ -195,12 +195,29 @@ def verdict(diagnosis: Diagnosis) -> str:
     subject = f"{diagnosis.entry.kind.value} {diagnosis.entry.key}"
     left = diagnosis.pending - (diagnosis.placed if diagnosis.verdict is Verdict.SCHEDULED else 0)
     head = f"{subject} waits"
-    if _runs(diagnosis):
+    if _is_partly_there(diagnosis) and left:
+        head = f"{subject}: running {_running(diagnosis, left)}, {_one_or(left)} {_waits(left)}"
+    elif _runs(diagnosis):
         head = f"{subject} runs, and {_count(left, 'further member')} {_waits(left)}"
     return (
         f"{head}: {_why(diagnosis)}{_doubt(diagnosis)}{_nearest(diagnosis)}{_remedies(diagnosis)}."
         + eviction_sentence(diagnosis)
     )
+
+
+def _is_partly_there(diagnosis: Diagnosis) -> bool:
+    """Whether it is a group that was tried, and of which some members run."""
+    tried = diagnosis.verdict in (Verdict.UNSCHEDULABLE, Verdict.SCHEDULED)
+    return tried and diagnosis.entry.kind is EntryKind.POD_GROUP and diagnosis.running > 0
+
+
+def _running(diagnosis: Diagnosis, left: int) -> str:
+    """`3 of 4`: of all its members that have not ended."""
+    return f"{diagnosis.running} of {diagnosis.running + left}"
+
+
+def _one_or(number: int) -> str:
+    return "one member" if number == 1 else f"{number} members"
 
 
 def fits_now(diagnosis: Diagnosis) -> str:
@@ -292,7 +309,7 @@ def _lack(diagnosis: Diagnosis) -> str:
     lacking = diagnosis.min_count - there - diagnosis.placed
     if lacking <= 0:
         return f"none of its {_count(diagnosis.pending, 'pending member')} can be placed"
-    running = f"{there} run or are done, " if there else ""
+    running = f"{there} run or are done, " if there > diagnosis.running else ""
     if diagnosis.domain:
         return _lack_in_domain(diagnosis, lacking)
     return (
