@@ -315,7 +315,14 @@ def test_details_name_the_resource_of_a_conflict(port):
     assert answer["details"] == {"name": "bound", "kind": "pods/binding"}
 
 
-def test_a_watch_from_a_forgotten_version_is_refused_at_once_where_others_send_an_event(port):
-    """Kubernetes answers 200, and tells the same Status in an event ERROR; clients list again after either."""
-    status, answer = ask(port, "GET", f"{PODS}?watch=true&resourceVersion=1&timeoutSeconds=1")
+def test_a_watch_from_a_forgotten_version_begins_and_ends_with_an_error(port):
+    status, event = ask(port, "GET", f"{PODS}?watch=true&resourceVersion=1&timeoutSeconds=1")
+    assert (status, event["type"]) == (200, "ERROR")
+    answer = event["object"]
+    assert (answer["kind"], answer["status"], answer["code"], answer["reason"]) == ("Status", "Failure", 410, "Expired")
+    assert answer["message"].startswith("too old resource version: 1 (")
+
+
+def test_a_list_of_a_forgotten_version_is_refused_at_once(port):
+    status, answer = ask(port, "GET", f"{PODS}?watch=false&resourceVersion=1&resourceVersionMatch=Exact")
     assert (status, answer["code"], answer["reason"]) == (410, 410, "Expired")

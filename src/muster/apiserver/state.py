@@ -22,6 +22,8 @@ from muster.apiserver.schema import Schema, schema
 from muster.apiserver.storage import Store
 
 RESERVED_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+YES = ("true", "1", "True", "")
+"""How a flag of a query is set."""
 
 
 @dataclass(slots=True)
@@ -103,7 +105,7 @@ class Call:
         text = self.request.query.get(name)
         if text is None or text in ("false", "0", "False"):
             return False
-        if text in ("true", "1", "True", ""):
+        if text in YES:
             return True
         raise status.bad_request(f"query parameter {name}: want true or false, not {text!r}")
 

@@ -19,6 +19,7 @@ from muster.apiserver.asking import Paused
 from muster.apiserver.decode import MAX_BODY
 from muster.apiserver.log import Raw
 from muster.apiserver.ownership import dressed
+from muster.apiserver.state import YES
 from muster.apiserver.watch import BOOKMARK, Watch, WatchEvent
 from muster.runtime.changes import Changes
 
@@ -39,6 +40,8 @@ CUT_WITHIN = 0.2
 LATE = 1.0
 """Seconds that a watch may last longer than asked for, while its reader does not read."""
 EVENTS_PER_WRITE = 500
+EXPIRED = 410
+STREAMED = {"Content-Type": JSON, "Cache-Control": "no-cache, private"}
 MOST_OPEN = 4_000
 """Requests, watches among them, that are served at a time; more are told to come back."""
 MOST_READING = 128
@@ -199,6 +202,9 @@ class Front:
         made = await self._made(_call(request, body))
         if isinstance(made, Watch):
             return await self._stream(request, made)
+        if made.status == EXPIRED and request.query.get("watch") in YES:
+            # As a real server says it: a watch that can be understood begins, and ends with what is wrong.
+            return web.Response(body=_line("ERROR", made.body), headers=STREAMED)
         return _response(made)
 
     async def _made(self, call: Request) -> Response | Watch:
@@ -240,7 +246,7 @@ class Front:
             _cut(request)
 
     async def _stream(self, request: web.Request, watch: Watch) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+        response = web.StreamResponse(headers=STREAMED)
         response.enable_chunked_encoding()
         self._watches.add(watch)
         try:
