@@ -49,6 +49,24 @@ def pod_usage(pod: Pod) -> dict[str, int]:
     return _effective(pod.spec, used, _pod_level_used(pod, infeasible))
 
 
+def pod_limits(pod: Pod) -> dict[str, int]:
+    """What the pod may take at most, as far as its containers are limited: the larger of containers and init phase.
+
+    Pod-level limits stand in for the sum of that resource; overhead comes on top of what is limited.
+
+    Raises:
+        ValueError: a quantity is none.
+    """
+    spec = pod.spec
+    total = _containers(spec, _limited)
+    if spec.resources is not None:
+        total |= {name: amount(name, value) for name, value in spec.resources.limits.items() if is_pod_level(name)}
+    for name, value in resource_amounts(spec.overhead).items():
+        if total.get(name):
+            total[name] += value
+    return total
+
+
 def resize_infeasible(pod: Pod) -> bool:
     """The kubelet said that this node can never do the resize (condition PodResizePending, reason Infeasible)."""
     return any(
@@ -69,12 +87,17 @@ def requested(resources: Resources) -> dict[str, int]:
     return resource_amounts({**resources.limits, **resources.requests})
 
 
-def _effective(spec: PodSpec, of: Callable[[Container], dict[str, int]], pod_level: Resources | None) -> dict[str, int]:
+def _containers(spec: PodSpec, of: Callable[[Container], dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for container in spec.containers:
         _add(total, of(container))
     if spec.init_containers:
         _raise_to(total, _init_phase(spec.init_containers, of, total))
+    return total
+
+
+def _effective(spec: PodSpec, of: Callable[[Container], dict[str, int]], pod_level: Resources | None) -> dict[str, int]:
+    total = _containers(spec, of)
     if pod_level is not None:
         _override(total, pod_level)
     if spec.overhead:
@@ -117,6 +140,10 @@ def is_pod_level(name: str) -> bool:
 
 def _desired(container: Container) -> dict[str, int]:
     return requested(container.resources)
+
+
+def _limited(container: Container) -> dict[str, int]:
+    return resource_amounts(container.resources.limits)
 
 
 def _used(container: Container, status: ContainerStatus | None, infeasible: bool) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Admission: what a write must find, and what the server adds, before an object is validated.
 
-Namespace lifecycle, Priority, DefaultTolerationSeconds, DefaultStorageClass, PodGroupProtection. Functions get an
-object with a private top level and metadata, and replace what they change.
+Namespace lifecycle, LimitRanger's defaults, Priority, DefaultTolerationSeconds, DefaultStorageClass,
+PodGroupProtection. Functions get an object with a private top level and metadata, and replace what they change.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from muster.api import catalog
 from muster.api.catalog import Kind
 from muster.api.defaults import keys
-from muster.apiserver import default_class, priority, status
+from muster.apiserver import default_class, limits, priority, status
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
 
@@ -44,6 +44,7 @@ def on_create(call: Call, made: Json) -> None:
     if call.kind is catalog.POD:
         _require_group(call, made, catalog.POD_GROUP, _group_of(made["spec"]))
         made["spec"] = tolerating(made["spec"])
+        limits.on_create(call, made)
     elif call.kind is catalog.PERSISTENT_VOLUME_CLAIM:
         default_class.on_create(call, made)
     elif call.kind.resource in PROTECTION:

@@ -51,6 +51,8 @@ class ApiServer:
         self.answers: Answerer = nobody
         """Answers the questions to webhooks of requests that are handled at once: a table, in tests and simulations."""
         _furnish(self.store, new_uid, started)
+        self.store.quotas.recount()
+        self.store.quotas.settle()
 
     @property
     def revision(self) -> int:
@@ -116,6 +118,8 @@ class ApiServer:
             return asking
         except Exception as bug:  # one broken call must not end the server
             return status.internal_error(f"{type(bug).__name__}: {bug}").response
+        finally:
+            self.store.quotas.settle()
 
     def compact(self, revision: int | None = None) -> None:
         """Forgets changes up to a revision (None: all): watches that have not seen them expire, as after compaction."""

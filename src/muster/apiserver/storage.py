@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from muster.api.machine import ADDED, DELETED, MODIFIED
 from muster.apiserver import ownership
 from muster.apiserver.log import Log, Raw, WatchEvent
+from muster.apiserver.quota import QUOTAS, Quotas
 
 _NONE: Mapping[str, Raw] = {}
 
@@ -40,6 +41,8 @@ class Store:
         self._floor = 0
         self._objects: dict[str, dict[str, dict[str, Raw]]] = {}
         self._logs: dict[str, Log] = {}
+        self.quotas = Quotas(self)
+        """What is taken of the quotas that are stored."""
 
     def get(self, resource: str, namespace: str, name: str) -> Raw | None:
         return self._objects.get(resource, {}).get(namespace, _NONE).get(name)
@@ -78,6 +81,8 @@ class Store:
         self.log(change.resource).append(change.event)
         if self.outbox is not None:
             self.outbox.append(change)
+        if change.namespace in self.quotas.bounds or change.resource == QUOTAS:
+            self.quotas.note(change)
 
     def claim(self, raw: dict[str, Any], previous: Raw | None) -> None:
         """Notes in the metadata of a new version who made it, unless the call has said itself who owns what."""
@@ -137,6 +142,7 @@ class Store:
         self.revision = self.told
         for log in self._logs.values():
             log.retract(self.revision)
+        self.quotas.recount()
 
     def _place(self, change: Change, raw: Raw | None) -> None:
         space = self._objects.setdefault(change.resource, {}).setdefault(change.namespace, {})

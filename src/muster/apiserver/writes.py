@@ -8,7 +8,19 @@ from muster.api import catalog
 from muster.api.calls import STRATEGIC_PATCH, Response
 from muster.api.validation import pod_update
 from muster.api.validation.field import METADATA
-from muster.apiserver import admission, admission_chain, apply, decode, deletion, metadata, ownership, patch, status
+from muster.apiserver import (
+    admission,
+    admission_chain,
+    apply,
+    decode,
+    deletion,
+    limits,
+    metadata,
+    ownership,
+    patch,
+    quota,
+    status,
+)
 from muster.apiserver.custom import definitions
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw
@@ -44,14 +56,28 @@ def _create(call: Call, given: Json, entries: ownership.Entries | None = None) -
     admission_chain.validating(call, made, None)
     if call.store.get(call.kind.resource, call.namespace, meta["name"]) is not None:
         raise status.already_exists(call.kind, meta["name"])
-    if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
-        made["status"] = definitions.settled(call.store, made, call.now)
+    _bounded(call, made, None)
+    _with_status(call, made)
     if entries is not None:
         made["metadata"][ownership.KEY] = ownership.Deferred(None, None, entries)
     if dry_run:
         call.store.claim(made, None)
         return Response(201, made)
     return Response(201, call.keep(meta["name"], made))
+
+
+def _bounded(call: Call, made: Raw, old: Raw | None) -> None:
+    """What a namespace allows is the last thing that a write may be refused for."""
+    limits.check(call, made, old)
+    quota.check(call, made, old)
+
+
+def _with_status(call: Call, made: Json) -> None:
+    """The status of kinds whose controller is the server itself."""
+    if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
+        made["status"] = definitions.settled(call.store, made, call.now)
+    elif call.kind is catalog.RESOURCE_QUOTA:
+        made["status"] = quota.first_status(call, made)
 
 
 def update(call: Call) -> Response:
@@ -131,6 +157,8 @@ def replace(call: Call, old: Raw, given: Json, entries: ownership.Entries | None
     meta = made["metadata"]
     if call.subresource != "scale":
         admission_chain.validating(call, made, old)
+    if made != old:
+        _bounded(call, made, old)
     if call.kind.changed(old, made):
         metadata.next_generation(meta)
     elif made == old and base is None and (entries is None or ownership.same(entries, ownership.entries_of(old))):
@@ -162,8 +190,7 @@ def _whole(call: Call, old: Raw, given: Json, meta: Json) -> Json:
         made = admission_chain.mutating(call, made, old)
     if made != old:
         _refuse(call, call.kind.validate(made, old, call.gates))
-    if call.kind is catalog.CUSTOM_RESOURCE_DEFINITION:
-        made["status"] = definitions.settled(call.store, made, call.now)
+    _with_status(call, made)
     return made
 
 

@@ -24,14 +24,15 @@ def pod(obj: Json, old: Raw | None, gates: FeatureGates) -> None:
         return
     spec = obj["spec"] = pod_spec(obj["spec"], gates, parts.at(old, "spec"))
     if old is None:
-        obj["status"] = _first_status(spec)
+        obj["status"] = first_status(spec)
         return
     for field in ("priority", "preemptionPolicy", "serviceAccountName"):
         if field in old["spec"]:
             spec.setdefault(field, old["spec"][field])
 
 
-def _first_status(spec: Raw) -> Json:
+def first_status(spec: Raw) -> Json:
+    """The status of a pod that nobody has scheduled yet."""
     try:
         return {"phase": "Pending", "qosClass": qos_class(msgspec.convert(spec, PodSpec))}
     except (msgspec.ValidationError, ValueError):
