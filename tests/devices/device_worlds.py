@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from muster.devices.inventory import Inventory
 from muster.devices.selectors import Failure, Selectors
 from muster.model.devices import (
-    AttributeValue,
+    Attribute,
     Choice,
     ClaimShape,
     Constraint,
@@ -31,9 +31,13 @@ POOL = PoolKey(DRIVER, "n1")
 COLOURS = ("red", "blue", "green")
 
 
-def text(*values: str) -> AttributeValue:
+def text(*values: str) -> Attribute:
     """An attribute of this string, or of a list of them."""
-    return frozenset(("string", value) for value in values)
+    return Attribute("string", values, len(values) > 1)
+
+
+def number(value: int) -> Attribute:
+    return Attribute("int", (value,))
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ def small(seed: int) -> Small:
 def _device(rng: random.Random, name: str, features: set[str]) -> DeviceRecord:
     attributes = {f"{DRIVER}/colour": text(rng.choice(COLOURS[: rng.randint(1, 3)]))}
     if rng.random() < 0.8:
-        attributes["x/numa"] = frozenset({("int", rng.randint(0, 2))})
+        attributes["x/numa"] = number(rng.randint(0, 2))
     if "lists" in features:
         attributes["x/links"] = text(*rng.sample("abcd", rng.randint(1, 2)))
     draws: tuple[Draw, ...] = ()

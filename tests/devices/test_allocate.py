@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from device_worlds import DRIVER, POOL, selectors, text
+from device_worlds import DRIVER, POOL, number, selectors, text
 
 from muster.devices.allocate import Allocation, allocate
 from muster.devices.inventory import Inventory
@@ -79,9 +79,9 @@ def test_no_claim_takes_what_a_later_one_cannot_do_without() -> None:
 
 def test_a_common_attribute_is_found_by_coming_back_to_earlier_devices() -> None:
     devices = [
-        coloured("g0", "red", attributes={"x/numa": frozenset({("int", 0)})}),
-        coloured("g1", "red", attributes={"x/numa": frozenset({("int", 1)})}),
-        coloured("g2", "red", attributes={"x/numa": frozenset({("int", 1)})}),
+        coloured("g0", "red", attributes={"x/numa": number(0)}),
+        coloured("g1", "red", attributes={"x/numa": number(1)}),
+        coloured("g2", "red", attributes={"x/numa": number(1)}),
         coloured("g3", "red"),
     ]
     pair = Choice("gpu", "all", count=2)
@@ -179,7 +179,7 @@ def test_a_claim_has_at_most_32_devices() -> None:
 
 
 def test_a_search_that_ran_out_of_budget_proves_nothing() -> None:
-    devices = [coloured(f"d{i}", "red", attributes={"x/numa": frozenset({("int", i)})}) for i in range(9)]
+    devices = [coloured(f"d{i}", "red", attributes={"x/numa": number(i)}) for i in range(9)]
     hopeless = claim(Choice("gpu", "all", count=4), Choice("b", "all", ("red",)), constraints=[Constraint("x/numa")])
     assert not given(devices, hopeless, budget=3).proven
     assert given(devices, hopeless, budget=1_000).proven

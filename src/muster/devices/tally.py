@@ -8,9 +8,9 @@ from typing import NamedTuple
 from muster.devices.inventory import Counter, Holdings, Inventory
 from muster.devices.kinds import Board
 from muster.devices.selectors import consumed
-from muster.model.devices import AttributeValue, Choice, Constraint, Grant
+from muster.model.devices import Choice, Constraint, Grant, Values
 
-Bond = tuple[AttributeValue, ...]
+Bond = tuple[Values, ...]
 """What the devices under a constraint say so far: the values in common to them, or the values of each."""
 
 
@@ -135,9 +135,10 @@ class Tally:
         bonds: list[Bond] = []
         for constraint, bond in zip(self.claim.constraints, self.claim.bonds, strict=True):
             if constraint.covers(choice):
-                value = self._board.devices[index].record.attributes.get(constraint.attribute)
-                if value is None:
+                attribute = self._board.devices[index].record.attributes.get(constraint.attribute)
+                if attribute is None:
                     return None
+                value = attribute.said
                 if constraint.distinct:
                     if any(value & other for other in bond):
                         return None

@@ -55,8 +55,20 @@ class DeviceToleration(NamedTuple):
         return self.operator == "Exists" or self.value == taint.value
 
 
-AttributeValue = frozenset[tuple[str, object]]
-"""The (type, value) pairs that an attribute says: one, or those of a list. Equal means a pair in common (D6)."""
+Values = frozenset[tuple[str, object]]
+
+
+class Attribute(NamedTuple):
+    """What a device says of itself: one value, or (`listed`) any number; of kind int, bool, string or version."""
+
+    kind: str
+    values: tuple[object, ...]
+    listed: bool = False
+
+    @property
+    def said(self) -> Values:
+        """The values with their kind: what attributes have in common, whether they are lists or not (D6)."""
+        return frozenset((self.kind, value) for value in self.values)
 
 
 class Range(NamedTuple):
@@ -121,7 +133,7 @@ class DeviceRecord:
     """One device of a slice. `attributes` and `capacity` are not to be changed."""
 
     name: str
-    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
     capacity: Mapping[str, DeviceCapacity] = field(default_factory=dict)
     draws: tuple[Draw, ...] = ()
     taints: tuple[DeviceTaint, ...] = ()

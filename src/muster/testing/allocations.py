@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 
-from muster.model.devices import AttributeValue, Choice, ClaimShape, DeviceKey, DeviceRecord, Grant
+from muster.model.devices import Choice, ClaimShape, DeviceKey, DeviceRecord, Grant, Values
 
 Counters = Mapping[tuple[str, str, str, str], int]
 """(driver, pool, counter set, counter) -> how much there is."""
@@ -103,7 +103,7 @@ def _keeps(world: World, shape: ClaimShape, grants: Sequence[Grant]) -> bool:
             or grant.request.partition("/")[0] in constraint.requests
         ]
         values = [world.devices[grant.device].attributes.get(constraint.attribute) for grant in covered]
-        known: list[AttributeValue] = [value for value in values if value is not None]
+        known: list[Values] = [value.said for value in values if value is not None]
         if len(known) != len(values):
             return False
         if constraint.distinct:

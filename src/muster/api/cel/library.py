@@ -1,6 +1,6 @@
-"""What Kubernetes adds to the language: lists, sets, regular expressions, quantities, URLs, and the authorizer.
+"""What Kubernetes adds to the language: lists, sets, regular expressions, quantities, versions, URLs, the authorizer.
 
-A quantity, a URL and the steps of an authorizer are maps with one key that no field of an object has.
+A quantity, a version, a URL and the steps of an authorizer are maps with one key that no field of an object has.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from muster.api import quantity
+from muster.api.cel.versions import Precedence, normalized
 
-_QUANTITY, _URL, _CHECK = "quantity()", "url()", "check()"
+_QUANTITY, _URL, _CHECK, _VERSION = "quantity()", "url()", "check()", "semver()"
 
 
 def functions() -> list[Any]:
@@ -116,12 +117,8 @@ def _amount(value: Any) -> Fraction:
     return Fraction(value[_QUANTITY]) if isinstance(value, Mapping) else Fraction(value)
 
 
-def _made(amount: Fraction) -> dict[str, str]:
-    return {_QUANTITY: str(amount)}
-
-
 def _quantity(text: str) -> dict[str, str]:
-    return _made(Fraction(quantity.nanos(text), quantity.NANOS))
+    return quantity_value(Fraction(quantity.nanos(text), quantity.NANOS))
 
 
 def _integer(value: Any) -> int:
@@ -129,6 +126,43 @@ def _integer(value: Any) -> int:
     if amount.denominator != 1:
         raise ValueError("cannot convert value to integer")
     return int(amount)
+
+
+def _difference(one: Any, other: Any) -> int:
+    """How two quantities, or two versions, compare: -1, 0 or 1."""
+    if isinstance(one, Mapping) and _VERSION in one:
+        a, b = Precedence.of(one[_VERSION]), Precedence.of(other[_VERSION])
+        return (a > b) - (a < b)
+    return _sign(_amount(one) - _amount(other))
+
+
+def _is_version(text: str, normal: bool = False) -> bool:
+    try:
+        version_value(text, normal)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(place: int) -> Callable[[Mapping[str, str]], int]:
+    return lambda version: Precedence.of(version[_VERSION]).numbers[place]
+
+
+def quantity_value(amount: Fraction) -> dict[str, str]:
+    """A quantity as expressions have it."""
+    return {_QUANTITY: str(amount)}
+
+
+def version_value(text: str, normal: bool = False) -> dict[str, str]:
+    """A semantic version as expressions have it. `normal`: a v before it, leading zeros and missing parts are mended.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if normal:
+        text = normalized(text)
+    Precedence.of(text)
+    return {_VERSION: text}
 
 
 def _sign(amount: Fraction) -> int:
@@ -169,11 +203,19 @@ _TABLE: tuple[tuple[str, bool, str, str, Callable[..., Any]], ...] = (
     ("asInteger", True, "any", "int", _integer),
     ("asApproximateFloat", True, "any", "float", lambda value: float(_amount(value))),
     ("sign", True, "any", "int", lambda value: _sign(_amount(value))),
-    ("add", True, "any any", "any", lambda a, b: _made(_amount(a) + _amount(b))),
-    ("sub", True, "any any", "any", lambda a, b: _made(_amount(a) - _amount(b))),
-    ("compareTo", True, "any any", "int", lambda a, b: _sign(_amount(a) - _amount(b))),
-    ("isGreaterThan", True, "any any", "bool", lambda a, b: _amount(a) > _amount(b)),
-    ("isLessThan", True, "any any", "bool", lambda a, b: _amount(a) < _amount(b)),
+    ("add", True, "any any", "any", lambda a, b: quantity_value(_amount(a) + _amount(b))),
+    ("sub", True, "any any", "any", lambda a, b: quantity_value(_amount(a) - _amount(b))),
+    ("compareTo", True, "any any", "int", _difference),
+    ("isGreaterThan", True, "any any", "bool", lambda a, b: _difference(a, b) > 0),
+    ("isLessThan", True, "any any", "bool", lambda a, b: _difference(a, b) < 0),
+    ("isSemver", False, "text", "bool", _is_version),
+    ("isSemver", False, "text bool", "bool", _is_version),
+    ("semver", False, "text", "any", version_value),
+    ("semver", False, "text bool", "any", version_value),
+    ("major", True, "any", "int", _number(0)),
+    ("minor", True, "any", "int", _number(1)),
+    ("patch", True, "any", "int", _number(2)),
+    ("includes", True, "any any", "bool", lambda a, b: b in a if isinstance(a, list | tuple) else a == b),
     ("group", True, "any text", "any", _step),
     ("resource", True, "any text", "any", _step),
     ("subresource", True, "any text", "any", _step),
