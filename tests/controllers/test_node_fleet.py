@@ -52,3 +52,12 @@ def test_nodes_without_accelerators_do_not_mention_them():
 def test_an_impossible_shape_is_refused_by_name(shape, field):
     with pytest.raises(ValueError, match=f"^{field}"):
         Shape(**shape)
+
+
+def test_nodes_say_what_kubectl_shows_of_them():
+    (only,) = node_manifests(Shape(), "2026-01-01T00:00:00Z")
+    assert only["status"]["nodeInfo"]["kubeletVersion"].startswith("v1.37")
+    assert only["status"]["addresses"] == [{"type": "Hostname", "address": "z1-r1-n1"}]
+    (ready,) = only["status"]["conditions"]
+    assert ready["lastHeartbeatTime"] == ready["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    assert "lastHeartbeatTime" not in node_manifests(Shape())[0]["status"]["conditions"][0]

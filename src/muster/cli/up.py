@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 from muster.api import catalog, writes
 from muster.api.calls import Request, Response
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
+from muster.api.instant import to_time
 from muster.cli.client import DEFAULT_SERVER, VARIABLE
 from muster.cli.failure import USAGE, Failure
 from muster.cli.manifests import STRICT, Manifest, load
 from muster.controllers.fleet import Shape, node_manifests
 from muster.engine.profile import ProfileError
+from muster.runtime.clock import SystemClock
 from muster.runtime.collector import calm_collector
 from muster.runtime.config import load_profile
 from muster.runtime.journal import Unusable, Unwritten
@@ -82,7 +84,7 @@ def fleet(sizes: Sizes, file: Path | None) -> list[Manifest]:
         given = zip(sizes, DEFAULT_SIZES, strict=True)
         zones, racks, nodes, gpus = (default if size is None else size for size, default in given)
         try:
-            made = node_manifests(Shape(zones=zones, racks=racks, nodes=nodes, gpus=gpus))
+            made = node_manifests(Shape(zones=zones, racks=racks, nodes=nodes, gpus=gpus), to_time(SystemClock().now()))
             return [Manifest(catalog.NODE, "", node["metadata"]["name"], node, "the fleet") for node in made]
         except ValueError as error:
             raise Failure(f"--zones/--racks/--nodes/--gpus: {error}", USAGE) from None

@@ -18,6 +18,21 @@ GPU = "nvidia.com/gpu"
 MOST_NODES = 100_000
 REGION_NAME = "here"
 
+_READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+_INFO = {
+    "kubeletVersion": "v1.37.0",
+    "operatingSystem": "linux",
+    "architecture": "amd64",
+    "osImage": "hollow",
+    "kernelVersion": "hollow",
+    "containerRuntimeVersion": "hollow://0",
+    "machineID": "",
+    "systemUUID": "",
+    "bootID": "",
+    "kubeProxyVersion": "",
+}
+"""What a kubelet would say of its machine; the release is the one whose API is served."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -58,10 +73,10 @@ class Shape:
         return self.zones * self.racks * self.nodes
 
 
-def node_manifests(shape: Shape) -> list[dict[str, Any]]:
-    """Ready nodes in order of zone, rack and number, named `z1-r1-n1` and so on."""
+def node_manifests(shape: Shape, since: str = "") -> list[dict[str, Any]]:
+    """Ready nodes in order of zone, rack and number, named `z1-r1-n1` and so on; `since`: the time they are ready."""
     return [
-        _node(shape, f"z{zone}", f"z{zone}-r{rack}", f"z{zone}-r{rack}-n{number}")
+        _node(shape, f"z{zone}", f"z{zone}-r{rack}", f"z{zone}-r{rack}-n{number}", since)
         for zone in range(1, shape.zones + 1)
         for rack in range(1, shape.racks + 1)
         for number in range(1, shape.nodes + 1)
@@ -75,7 +90,7 @@ def _amount(field: str, text: str) -> int:
         raise ValueError(f"{field}: {problem}") from None
 
 
-def _node(shape: Shape, zone: str, rack: str, name: str) -> dict[str, Any]:
+def _node(shape: Shape, zone: str, rack: str, name: str, since: str) -> dict[str, Any]:
     capacity = {
         "cpu": shape.cpu or str(16 + 16 * shape.gpus),
         "memory": shape.memory or f"{128 + 224 * shape.gpus}Gi",
@@ -99,13 +114,8 @@ def _node(shape: Shape, zone: str, rack: str, name: str) -> dict[str, Any]:
         "status": {
             "capacity": capacity,
             "allocatable": dict(capacity),
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "KubeletReady",
-                    "message": "kubelet is posting ready status",
-                }
-            ],
+            "conditions": [_READY | ({"lastHeartbeatTime": since, "lastTransitionTime": since} if since else {})],
+            "addresses": [{"type": "Hostname", "address": name}],
+            "nodeInfo": _INFO,
         },
     }
