@@ -1,5 +1,6 @@
 """The controllers of group apps."""
 
 from muster.controllers.apps.replicasets import ReplicaSets
+from muster.controllers.apps.stateful import StatefulSets
 
-__all__ = ["ReplicaSets"]
+__all__ = ["ReplicaSets", "StatefulSets"]

@@ -60,6 +60,14 @@ class Care(ABC):
         """A write was refused; the owner is looked at again soon."""
         return []
 
+    def owner_gone(self, owner: Owner, now: Instant) -> list[Effect]:
+        """An owner does not exist any more."""
+        return []
+
+    def touched(self, uid: str, child: Object, now: Instant) -> list[Effect]:
+        """A child of this owner has come, changed or gone; the owner is looked at soon."""
+        return []
+
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
         if type(event) is Observed:
             return self._observed(event.resource, event.change, event.object, now)
@@ -84,7 +92,7 @@ class Care(ABC):
         if resource == self.child_resource:
             return self._child_gone(obj, now) if change == DELETED else self._child_seen(obj, now)
         if resource == self.resource:
-            return self._owner_gone(obj.uid) if change == DELETED else self._owner_seen(obj, now)
+            return self._owner_gone(obj.uid, now) if change == DELETED else self._owner_seen(obj, now)
         return self.others(resource, change, obj, now)
 
     def _all(self, resource: str, objects: Sequence[Object], now: Instant) -> list[Effect]:
@@ -93,7 +101,7 @@ class Care(ABC):
         effects: list[Effect] = []
         if resource == self.child_resource:
             for uid in [uid for uid in self.children if uid not in there]:
-                self._drop(uid)
+                effects += self._drop(uid, now)
             for owner in self.owners.values():
                 owner.relisted()
             self.pending.listed()
@@ -101,7 +109,7 @@ class Care(ABC):
                 effects += self._child_seen(obj, now)
         elif resource == self.resource:
             for uid in [uid for uid in self.owners if uid not in there]:
-                effects += self._owner_gone(uid)
+                effects += self._owner_gone(uid, now)
             self.pending.listed()
             for obj in objects:
                 effects += self._owner_seen(obj, now)
@@ -125,12 +133,13 @@ class Care(ABC):
             owner.see(obj)
         return owner.wake(now)
 
-    def _owner_gone(self, uid: str) -> list[Effect]:
+    def _owner_gone(self, uid: str, now: Instant) -> list[Effect]:
         owner = self.owners.pop(uid, None)
         if owner is not None:
             self._inside.discard(owner.object.namespace, uid)
             for what in (STATUS, SELF):
                 self.pending.forget((what, uid, ""))
+            return self.owner_gone(owner, now)
         return []
 
     def _child_seen(self, child: Object, now: Instant) -> list[Effect]:
@@ -144,7 +153,8 @@ class Care(ABC):
         for uid in dict.fromkeys((self.children.owner(before), self.children.owner(child))):
             if uid:
                 self._shown(uid, child)
-                effects += self._look_at(uid, now)
+                effects += self.touched(uid, child, now)
+                effects += self.look_at(uid, now)
         if controller_of(child) is None:
             effects += self._look_for_parents(child, now)
         return effects
@@ -165,24 +175,27 @@ class Care(ABC):
             if (PATCH, uid, orphan.uid) in self.pending:
                 self.pending.observed((PATCH, uid, orphan.uid), orphan.revision)
             if self.owners[uid].selects.matches(labels):
-                effects += self._look_at(uid, now)
+                effects += self.look_at(uid, now)
         return effects
 
     def _child_gone(self, child: Object, now: Instant) -> list[Effect]:
-        self._drop(child.uid)
+        effects = self._drop(child.uid, now)
         uid = self.children.owner(child)
         owner = self.owners.get(uid)
         if owner is not None:
             owner.creating.pop(child.name, None)
             owner.gone.append(child.name)
-        return self._look_at(uid, now)
+        return effects + self.look_at(uid, now)
 
-    def _drop(self, uid: str) -> None:
-        parent = self.children.owner(self.children.drop(uid))
+    def _drop(self, uid: str, now: Instant) -> list[Effect]:
+        known = self.children.drop(uid)
+        parent = self.children.owner(known)
+        effects = self.touched(parent, known, now) if known is not None and parent else []
         for what in (PATCH, DELETE):
             self.pending.forget((what, parent, uid))
+        return effects
 
-    def _look_at(self, uid: str, now: Instant) -> list[Effect]:
+    def look_at(self, uid: str, now: Instant) -> list[Effect]:
         owner = self.owners.get(uid)
         return owner.wake(now + SETTLE) if owner is not None else []
 
@@ -215,7 +228,7 @@ class Care(ABC):
         if what == CHECK:
             owner.asked = False
             there = Object(response.body)
-            return self._adopt(owner) if there.uid == owner.uid and not deleted(there) else ()
+            return self.adopt(owner) if there.uid == owner.uid and not deleted(there) else ()
         return [*self.written(what, owner, key, response, now), *(owner.wake(now + SETTLE) if shown else ())]
 
     def _created(self, owner: Owner, name: str) -> list[Effect]:
@@ -238,15 +251,15 @@ class Care(ABC):
             owner.creating.pop(key, None)
             owner.refused(now)
             if what == CREATE:
-                effects += self._warns(owner, "FailedCreate", f"Error creating: {problem_of(response)}", now)
+                effects += self.warns(owner, "FailedCreate", f"Error creating: {problem_of(response)}", now)
         elif what == CHECK:
             owner.asked = False
         elif what == DELETE and status not in (404, 409):
-            effects += self._warns(owner, "FailedDelete", f"Error deleting: {problem_of(response)}", now)
+            effects += self.warns(owner, "FailedDelete", f"Error deleting: {problem_of(response)}", now)
         effects += self.refused(what, owner, key, response, now)
         return [*effects, *owner.wake(max(now + AGAIN, owner.retry_at))]
 
-    def _warns(self, owner: Owner, reason: str, message: str, now: Instant) -> list[Effect]:
+    def warns(self, owner: Owner, reason: str, message: str, now: Instant) -> list[Effect]:
         owner.problem = (reason, message)
         if owner.said == (reason, message):
             return []
@@ -314,7 +327,7 @@ class Care(ABC):
                 mine.append(child)
             elif not deleted(child):
                 effects += self.patch(owner, child, {"metadata": {"ownerReferences": _without(child, owner.uid)}})
-        waits = not going and any(self._adoptable(owner))
+        waits = not going and any(self.adoptable(owner))
         if waits and not owner.asked:
             owner.asked = True
             get = writes.get(self.resource, owner.object.namespace, owner.object.name)
@@ -325,14 +338,14 @@ class Care(ABC):
         """Whether an orphan with the right labels is worth having."""
         return not deleted(child)
 
-    def _adoptable(self, owner: Owner) -> list[Object]:
+    def adoptable(self, owner: Owner) -> list[Object]:
         found = self.children.orphans(owner.object.namespace, owner.selector)
         return [each for each in found if self.may_adopt(each) and owner.selects.matches(each.meta.get("labels") or {})]
 
-    def _adopt(self, owner: Owner) -> list[Effect]:
+    def adopt(self, owner: Owner) -> list[Effect]:
         mine = reference_to(owner.object.raw, self.kind)
         effects: list[Effect] = []
-        for child in self._adoptable(owner):
+        for child in self.adoptable(owner):
             references = [*(child.meta.get("ownerReferences") or ()), mine]
             effects += self.patch(owner, child, {"metadata": {"ownerReferences": references}})
         return effects

@@ -60,9 +60,7 @@ def _shrink(wanted: Wanted, there: Sequence[Replica], held: Collection[str], ste
 
     An ordered set deletes a pod that is not available only if all that are left before it are.
     """
-    condemned = sorted(
-        (each for each in there if each.ordinal not in wanted.ordinals), key=lambda each: -each.ordinal
-    )
+    condemned = sorted((each for each in there if each.ordinal not in wanted.ordinals), key=lambda each: -each.ordinal)
     sick = [each for each in condemned if not _settled(each)]
     for pod in condemned:
         waits = pod.leaving or pod.pod.uid in held or (wanted.ordered and not _settled(pod) and pod is not sick[-1])
