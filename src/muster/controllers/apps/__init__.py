@@ -1,6 +1,7 @@
 """The controllers of group apps."""
 
+from muster.controllers.apps.deployments import Deployments
 from muster.controllers.apps.replicasets import ReplicaSets
 from muster.controllers.apps.stateful import StatefulSets
 
-__all__ = ["ReplicaSets", "StatefulSets"]
+__all__ = ["Deployments", "ReplicaSets", "StatefulSets"]

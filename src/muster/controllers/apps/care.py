@@ -68,6 +68,11 @@ class Care(ABC):
         """A child of this owner has come, changed or gone; the owner is looked at soon."""
         return []
 
+    def warning(self, what: str, key: str, response: Response) -> tuple[str, str]:
+        """Reason and message for a child that could not be made (CREATE) or deleted (DELETE)."""
+        done = "creating" if what == CREATE else "deleting"
+        return "FailedCreate" if what == CREATE else "FailedDelete", f"Error {done}: {problem_of(response)}"
+
     def handle(self, event: Event, now: Instant) -> Sequence[Effect]:
         if type(event) is Observed:
             return self._observed(event.resource, event.change, event.object, now)
@@ -250,12 +255,10 @@ class Care(ABC):
         if what in (CREATE, LOOK):
             owner.creating.pop(key, None)
             owner.refused(now)
-            if what == CREATE:
-                effects += self.warns(owner, "FailedCreate", f"Error creating: {problem_of(response)}", now)
         elif what == CHECK:
             owner.asked = False
-        elif what == DELETE and status not in (404, 409):
-            effects += self.warns(owner, "FailedDelete", f"Error deleting: {problem_of(response)}", now)
+        if what == CREATE or (what == DELETE and status not in (404, 409)):
+            effects += self.warns(owner, *self.warning(what, key, response), now)
         effects += self.refused(what, owner, key, response, now)
         return [*effects, *owner.wake(max(now + AGAIN, owner.retry_at))]
 

@@ -31,10 +31,16 @@ class ReplicaSets(Care):
 
     def sync(self, owner: Owner, now: Instant) -> list[Effect]:
         mine, waits, effects = self.claim(owner)
+        if owner.creating and self._shrinks(owner):
+            return effects  # whoever waits for its pods to go must not be told of numbers without those on their way
         active = [pod for pod in mine if pods.is_active(pod)]
         if not deleted(owner.object) and not waits:
             effects += self._grow_or_shrink(owner, active, now)
         return effects + self._report(owner, mine, active, now)
+
+    def _shrinks(self, owner: Owner) -> bool:
+        there = sum(pods.is_active(pod) for pod in self.children.of(owner.uid))
+        return there + len(owner.creating) > (owner.spec.get("replicas") or 0)
 
     def _grow_or_shrink(self, owner: Owner, active: Sequence[Object], now: Instant) -> list[Effect]:
         staying = [pod for pod in active if not self.leaving(owner, pod)]
