@@ -8,6 +8,7 @@ from device_worlds import DRIVER, POOL, number, selectors, text
 
 from muster.devices.allocate import Allocation, allocate
 from muster.devices.inventory import Inventory
+from muster.devices.kinds import Want
 from muster.devices.selectors import Failure, Selectors
 from muster.model.devices import (
     Choice,
@@ -41,7 +42,8 @@ def given(
         records.append(SliceRecord("t", POOL, 1, 2, counters={("memory", "slices"): 7}))
     inventory = Inventory(records)
     holdings = inventory.holdings(Grant("x", DeviceKey(*POOL, name)) for name in held)
-    return allocate(inventory, inventory.devices, holdings, claims, selectors(), budget=budget)
+    wants = [Want(shape) for shape in claims]
+    return allocate(inventory, inventory.devices, holdings, wants, selectors(), budget=budget)
 
 
 def names(allocation: Allocation) -> list[list[str]] | None:
@@ -122,11 +124,11 @@ def test_mode_all_needs_complete_pools_and_an_answer_for_every_device() -> None:
     picky = Selectors({"all": ("colour",)}, {"colour": Colour()})
     everything = claim(Choice("gpu", "all", count=None))
     nothing = inventory.holdings(())
-    assert names(allocate(inventory, inventory.devices, nothing, [everything], picky, budget=9)) is None
-    assert names(allocate(inventory, inventory.devices, nothing, [claim(ANY)], picky, budget=9)) == [["r"]]
+    assert names(allocate(inventory, inventory.devices, nothing, [Want(everything)], picky, budget=9)) is None
+    assert names(allocate(inventory, inventory.devices, nothing, [Want(claim(ANY))], picky, budget=9)) == [["r"]]
     one = inventory.devices[:1]
-    assert names(allocate(inventory, one, nothing, [everything], picky, budget=9)) == [["r"]]
-    assert names(allocate(inventory, one, nothing, [everything], picky, budget=9, complete=False)) is None
+    assert names(allocate(inventory, one, nothing, [Want(everything)], picky, budget=9)) == [["r"]]
+    assert names(allocate(inventory, one, nothing, [Want(everything, complete=False)], picky, budget=9)) is None
 
 
 def test_administrative_access_ignores_users_and_blocks_nobody() -> None:
@@ -169,6 +171,18 @@ def test_a_shared_device_gives_parts_rounded_up_until_it_is_used_up() -> None:
     assert names(given([shared], claim(Choice("gpu", "all", capacity=(("memory", 9),))))) is None
     assert names(given([shared], claim(Choice("gpu", "all", count=10)))) == [["s"] * 10]
     assert names(given([shared], claim(Choice("gpu", "all", count=11)))) is None
+
+
+def test_a_claim_is_served_from_what_its_own_nodes_can_use() -> None:
+    inventory = Inventory([SliceRecord("s", POOL, 1, 1, devices=(RED, BLUE, coloured("c", "green")))])
+    keys = [device.key for device in inventory.devices]
+    wants = [
+        Want(claim(ANY)),
+        Want(claim(ANY), frozenset(keys[:1])),
+        Want(claim(Choice("gpu", "all", count=None)), frozenset(keys[2:])),
+    ]
+    found = allocate(inventory, inventory.devices, inventory.holdings(()), wants, selectors(), budget=99)
+    assert names(found) == [["b"], ["r"], ["c"]]
 
 
 def test_a_claim_has_at_most_32_devices() -> None:

@@ -6,6 +6,7 @@ import pytest
 from device_worlds import Small, selectors, small
 
 from muster.devices.allocate import Allocation, allocate
+from muster.devices.kinds import Want
 from muster.testing.allocations import exists, is_right
 
 BUDGET = 200_000
@@ -14,7 +15,8 @@ BUDGET = 200_000
 def allocated(one: Small) -> Allocation:
     inventory = one.inventory
     holdings = inventory.holdings(one.held)
-    return allocate(inventory, inventory.devices, holdings, one.claims, selectors(), budget=BUDGET)
+    wants = [Want(shape) for shape in one.claims]
+    return allocate(inventory, inventory.devices, holdings, wants, selectors(), budget=BUDGET)
 
 
 def check(seed: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from muster.devices.inventory import Counter, Holdings, Inventory
-from muster.devices.kinds import Board
+from muster.devices.kinds import Ask, Board
 from muster.devices.selectors import consumed
 from muster.model.devices import Choice, Constraint, Grant, Values
 
@@ -63,9 +63,9 @@ class Tally:
         )
         return kinds, shared, self.claim.bonds, tuple(sorted(self.claim.watched))
 
-    def candidates(self, choice: Choice, last: int) -> Iterator[int]:
+    def candidates(self, ask: Ask, last: int) -> Iterator[int]:
         """The first free device of each kind that suits, not before the last one given, ascending."""
-        suits = self._board.suits[choice]
+        suits, choice = ask.suits, ask.choice
         heads: list[int] = []
         for some in self._board.kinds:
             if suits[some[0]]:
@@ -73,11 +73,11 @@ class Tally:
                 heads += [i for i in (next(free, None),) if i is not None]
         return iter(sorted(i for i in heads if i > last or (i == last and self._board.devices[i].record.shared)))
 
-    def give(self, choice: Choice, index: int) -> Given | None:
+    def give(self, ask: Ask, index: int) -> Given | None:
         """Gives a device for a choice; None, and nothing has changed: it cannot be given."""
-        device, claim = self._board.devices[index], self.claim
+        device, claim, choice = self._board.devices[index], self.claim, ask.choice
         shared = device.record.shared
-        if not self._board.suits[choice][index] or self._has_already(choice, index):
+        if not ask.suits[index] or self._has_already(choice, index):
             return None
         bonds = self._bound(choice, index)
         if bonds is None:
