@@ -1,4 +1,4 @@
-"""What kube-scheduler 1.36 was seen to send, by JSON and by its defaults, and what its client library needs of answers."""
+"""What kube-scheduler 1.36 was seen to send, by JSON and by its defaults, and what its client library needs."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_an_informer_begins_with_a_watch_that_lists(bare, client, path, accept):
     for event in events:
         made = event["object"]
         assert event["type"] == "ADDED" and made["kind"] == bookmark["kind"]
-        assert made["apiVersion"] == bookmark["apiVersion"] and 0 < int(made["metadata"]["resourceVersion"])
+        assert made["apiVersion"] == bookmark["apiVersion"] and int(made["metadata"]["resourceVersion"]) > 0
     assert bool(events) == (INFORMERS[path] in ("Namespace", "Node", "Pod"))
 
 
