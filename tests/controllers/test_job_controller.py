@@ -198,6 +198,19 @@ def test_pods_of_a_job_that_is_deleted_go_with_it():
     assert [cluster.all(each) for each in ("jobs", "pods", "workloads", "podgroups")] == [[], [], [], []]
 
 
+def test_pods_that_a_deleted_job_leaves_behind_run_on_and_are_held_by_nothing():
+    cluster = started(job(parallelism=2, completions=2), gates=WITH_JOB)
+    cluster.advance(3)
+    cluster.delete("jobs", "train", propagation="Orphan")
+    cluster.advance(5)
+    assert cluster.all("jobs") == [] and len(pods(cluster, "Running")) == 2
+    assert [each["metadata"].get("finalizers") for each in pods(cluster)] == [None, None]
+    for each in pods(cluster):
+        cluster.delete("pods", each["metadata"]["name"])
+    cluster.advance(5)
+    assert pods(cluster) == []
+
+
 def test_foreground_deletion_of_a_job_waits_for_its_pods():
     cluster = started(job(parallelism=2, completions=2), gates=WITH_JOB, stop_delay=3_000_000)
     cluster.advance(3)

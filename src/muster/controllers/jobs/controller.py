@@ -11,7 +11,7 @@ from muster.api.instant import SECOND, Instant
 from muster.api.machine import DELETED, Effect, Event, Listed, Observed, Refused, Woken, Write, Written
 from muster.api.object import Object
 from muster.controllers.jobs.groups import COMPONENT, JobGroups
-from muster.controllers.jobs.members import Member
+from muster.controllers.jobs.members import TRACKING, Member
 from muster.controllers.jobs.state import (
     BREATH,
     CREATE,
@@ -26,7 +26,7 @@ from muster.controllers.jobs.state import (
     JobState,
 )
 from muster.controllers.jobs.sync import Sync
-from muster.controllers.writing import AGAIN, Pending, controller_of, event
+from muster.controllers.writing import AGAIN, Pending, controller_of, event, without_finalizer
 
 ORPHAN_CHECK: Instant = 5 * SECOND
 """How long the Job of a pod may be unseen before the server is asked for it."""
@@ -129,7 +129,9 @@ class Jobs:
 
     def _pod_seen(self, pod: Object, now: Instant) -> list[Effect]:
         owner = controller_of(pod)
-        if owner is None or owner.get("kind") != "Job":
+        if owner is None:
+            return self._orphan_seen(pod, now)
+        if owner.get("kind") != "Job":
             return []
         uid, state = pod.uid, self._state(owner["uid"])
         known = state.tally.members.get(uid)
@@ -146,6 +148,14 @@ class Jobs:
             return self._sync.let_go_of_all(state)
         state.place = (pod.namespace, owner.get("name", ""))
         return state.wake(now + ORPHAN_CHECK)
+
+    def _orphan_seen(self, pod: Object, now: Instant) -> list[Effect]:
+        """A pod that no Job has any more: nobody counts it, so that nothing may hold it."""
+        state = self._drop_pod(pod.uid)
+        effects = state.wake(now + SETTLE) if state is not None and state.job is not None else []
+        if TRACKING in (pod.meta.get("finalizers") or ()):
+            effects.append(Write(without_finalizer(PODS, pod, TRACKING), None))
+        return effects
 
     def _pod_gone(self, pod: Object, now: Instant) -> list[Effect]:
         state = self._drop_pod(pod.uid)
