@@ -12,13 +12,14 @@ from random import Random
 
 from muster.model.keys import Key
 from muster.model.neighbours import LabelRequirement, PodSelector
-from muster.model.records import GroupRecord, NodeRecord, PodRecord, QueueEntry
+from muster.model.records import CompositeRecord, GroupNode, GroupRecord, NodeRecord, PodClass, PodRecord, QueueEntry
 from muster.model.running import DisruptionBudget, Running
 from muster.model.snapshot import Snapshot
-from muster.testing import builders, oracle
+from muster.testing import builders, oracle, trees
 
 NOW = 10_000
 RACK = "rack"
+GROUPS = ("w", "x", "y", "z")
 Unit = tuple[PodRecord, ...]
 Price = tuple[int, int, int, int, int, int, tuple[Key, ...]]
 
@@ -32,12 +33,23 @@ class Instance:
     groups: tuple[GroupRecord, ...]
     budgets: tuple[DisruptionBudget, ...]
     entry: QueueEntry
+    composites: tuple[CompositeRecord, ...] = ()
 
     def snapshot(self, without: Iterable[PodRecord] = ()) -> Snapshot:
         gone = {pod.uid for pod in without}
         there = tuple(pod for pod in self.pods if pod.uid not in gone)
         made = builders.snapshot(self.nodes, there, groups=self.groups, pending=self.entry.pods)
-        return replace(made, running=Running(there, budgets=self.budgets))
+        return replace(made, running=self._running(there))
+
+    def _running(self, pods: tuple[PodRecord, ...]) -> Running:
+        return Running(pods, composites={group.key: group for group in self.composites}, budgets=self.budgets)
+
+    def above(self, pod: PodRecord) -> list[GroupRecord | CompositeRecord]:
+        """The groups that a pod is in, its own one first."""
+        found: list[GroupRecord | CompositeRecord] = [group for group in self.groups if group.key.name == pod.group]
+        while found and found[-1].parent is not None:
+            found += [group for group in self.composites if group.key.name == found[-1].parent]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +63,25 @@ class Best:
 
 def units(instance: Instance) -> tuple[list[Unit], list[PodRecord]]:
     """What could be evicted, and what is going anyway (P7, P8, P10)."""
-    known = {group.key: group for group in instance.groups}
     whole: dict[Key, list[PodRecord]] = {}
     single: list[Unit] = []
     going: list[PodRecord] = []
     for pod in instance.pods:
-        group = known.get(Key(pod.key.namespace, pod.group)) if pod.group else None
+        together = [group.key for group in instance.above(pod) if group.disruption_all]
         if priority_of(instance, pod) >= instance.entry.priority:
             continue
         if pod.terminating:
             going.append(pod)
-        elif group is not None and group.disruption_all:
-            whole.setdefault(group.key, []).append(pod)
+        elif together:
+            whole.setdefault(together[-1], []).append(pod)
         else:
             single.append((pod,))
     return [*single, *(tuple(some) for some in whole.values())], going
 
 
 def priority_of(instance: Instance, pod: PodRecord) -> int:
-    for group in instance.groups:
-        if pod.group == group.key.name:
-            return group.priority
-    return pod.priority
+    groups = instance.above(pod)
+    return groups[-1].priority if groups else pod.priority
 
 
 def price(instance: Instance, victims: Sequence[PodRecord]) -> Price:
@@ -98,6 +107,15 @@ def price(instance: Instance, victims: Sequence[PodRecord]) -> Price:
     )
 
 
+def most(instance: Instance, gone: Iterable[PodRecord]) -> int:
+    """How many pods of the entry can be placed without these; 0 if the minimum cannot."""
+    snapshot = instance.snapshot(gone)
+    if instance.entry.tree is not None:
+        return trees.most_placed(snapshot, instance.entry)
+    answer = oracle.can_place(snapshot, instance.entry)
+    return answer.most if answer.feasible else 0
+
+
 def best(instance: Instance, most_tries: int = 40_000) -> Best | None:
     """None: nothing helps. Where the minimum fits once those are gone that terminate already, it is waited for (P3).
 
@@ -105,11 +123,11 @@ def best(instance: Instance, most_tries: int = 40_000) -> Best | None:
         OverflowError: more sets would have to be tried than that.
     """
     every, going = units(instance)
-    now = oracle.can_place(instance.snapshot(going), instance.entry)
-    if now.feasible:
-        return Best(now.most, frozenset(), price(instance, ()))
-    able = oracle.can_place(instance.snapshot([*going, *(pod for unit in every for pod in unit)]), instance.entry)
-    if not able.feasible:
+    now = most(instance, going)
+    if now:
+        return Best(now, frozenset(), price(instance, ()))
+    able = most(instance, [*going, *(pod for unit in every for pod in unit)])
+    if not able:
         return None
     known: dict[frozenset[str], bool] = {}
     heap: list[tuple[Price, tuple[int, ...]]] = [(price(instance, ()), ())]
@@ -118,10 +136,9 @@ def best(instance: Instance, most_tries: int = 40_000) -> Best | None:
         victims = [pod for number in chosen for pod in every[number]]
         uids = frozenset(pod.uid for pod in victims)
         if uids not in known:
-            placed = oracle.can_place(instance.snapshot([*going, *victims]), instance.entry)
-            known[uids] = placed.feasible and placed.most >= able.most
+            known[uids] = most(instance, [*going, *victims]) >= able
         if known[uids]:
-            return Best(able.most, frozenset(pod.key for pod in victims), cost)
+            return Best(able, frozenset(pod.key for pod in victims), cost)
         for number in range(chosen[-1] + 1 if chosen else 0, len(every)):
             more = (*chosen, number)
             heapq.heappush(heap, (price(instance, [*victims, *every[number]]), more))
@@ -136,8 +153,7 @@ def redundant(instance: Instance, victims: Iterable[Key], placed: int) -> list[s
     wrong: list[str] = []
     for unit in chosen:
         others = [pod for other in chosen if other is not unit for pod in other]
-        answer = oracle.can_place(instance.snapshot([*going, *others]), instance.entry)
-        if answer.feasible and answer.most >= placed:
+        if most(instance, [*going, *others]) >= placed:
             wrong.append(f"{unit[0].key} need not go")
     return wrong
 
@@ -151,15 +167,24 @@ def instances(seed: int, *, nodes: int = 8, pods: int = 24) -> Iterator[Instance
 
 def _instance(random: Random, size: int, count: int) -> Instance:
     nodes = tuple(
-        builders.node(f"n{i}", gpus=random.choice((1, 2, 4)), cpu=4_000, labels={RACK: random.choice("ab")})
+        builders.node(
+            f"n{i}",
+            gpus=random.choice((1, 2, 4, 6)),
+            cpu=random.choice((4_000, 8_000)),
+            labels={RACK: random.choice("ab")},
+        )
         for i in range(size)
     )
-    names = ("x", "y", "z")
+    composites = tuple(_tree_of(random)) if random.random() < 0.4 else ()
     groups = tuple(
         builders.group(
-            name, random.randint(1, 3), priority=random.choice((10, 20, 30)), disruption_all=random.random() < 0.5
+            name,
+            random.randint(1, 3),
+            priority=random.choice((10, 20, 30)),
+            disruption_all=random.random() < 0.5,
+            parent=random.choice((None, *(group.key.name for group in composites))),
         )
-        for name in names
+        for name in GROUPS
     )
     running: list[PodRecord] = []
     free = {node.name: dict(node.allocatable) for node in nodes}
@@ -174,7 +199,14 @@ def _instance(random: Random, size: int, count: int) -> Instance:
         DisruptionBudget(Key("default", f"b{app}"), _covering(app), random.randint(0, 1))
         for app in random.sample("pqr", random.randint(0, 2))
     )
-    return Instance(nodes, tuple(running), groups, budgets, _entry(random))
+    return Instance(nodes, tuple(running), groups, budgets, _entry(random), composites)
+
+
+def _tree_of(random: Random) -> Iterator[CompositeRecord]:
+    """A hierarchy that runs; its groups may go one by one, or from some level on together."""
+    for name, parent in (("root", None), ("inner", "root")):
+        priority, together = random.choice((10, 20, 30)), random.random() < 0.4
+        yield builders.composite(name, 1, priority=priority, disruption_all=together, parent=parent)
 
 
 def _running(random: Random, name: str, groups: Sequence[GroupRecord], nodes: Sequence[str]) -> PodRecord:
@@ -202,9 +234,24 @@ def _entry(random: Random) -> QueueEntry:
     small = builders.pod_class(gpus=1, cpu=random.choice((0, 2_000)))
     if random.random() < 0.3:
         return replace(builders.entry(builders.pod("p1", big, priority=priority)), may_preempt=True)
+    if random.random() < 0.25:
+        return replace(builders.hierarchy(_tree(random, big, small, priority)), may_preempt=True)
     count = random.randint(1, 4)
     kinds = (big, small) if random.random() < 0.4 else (big,)
     key = RACK if random.random() < 0.4 else None
     group = builders.group("pre", random.randint(1, count), priority=priority, topology_key=key)
     members = [builders.pod(f"p{i}", random.choice(kinds), group="pre", priority=priority) for i in range(count)]
     return replace(builders.entry(*members, group=group), may_preempt=True)
+
+
+def _tree(random: Random, big: PodClass, small: PodClass, priority: int) -> GroupNode:
+    """A hierarchy of two groups that needs one of them or both, perhaps in one rack."""
+    leaves: list[GroupNode] = []
+    for name in ("left", "right"):
+        count, cls = random.randint(1, 2), random.choice((big, small))
+        group = builders.group(name, random.randint(1, count), priority=priority, parent="pre")
+        members = tuple(builders.pod(f"{name}{i}", cls, group=name, priority=priority) for i in range(count))
+        leaves.append(GroupNode(group, pending=members))
+    key = RACK if random.random() < 0.4 else None
+    root = builders.composite("pre", random.randint(1, 2), priority=priority, topology_key=key)
+    return GroupNode(root, tuple(leaves))

@@ -17,7 +17,7 @@ from muster.engine.preemption.world import without
 from muster.engine.profile import Profile
 from muster.engine.trial import Trial
 from muster.engine.work import Work
-from muster.model.records import PodClass, QueueEntry
+from muster.model.records import GroupNode, PodClass, QueueEntry
 from muster.model.snapshot import Snapshot
 
 
@@ -72,15 +72,35 @@ class Ordinary:
         snapshot = without(self._base, self.field.records(units))
         trial, holds = trial_of(snapshot, self._profile, self._entry)
         decided = decide_entry(trial, holds, self._entry, self._budget)
+        if self._entry.tree is not None and 0 < len(decided.plan.binds) < len(self._entry.pods):
+            decided = self._whole(snapshot, self._entry.tree) or decided
         self._last = units, decided
         self.stopped |= not decided.diagnosis.proven
         return decided
+
+    def _whole(self, snapshot: Snapshot, tree: GroupNode) -> Decided | None:
+        """All pods of a hierarchy, where choosing the rest after the minimum leaves some of them out."""
+        entry = replace(self._entry, tree=_demanding(tree))
+        trial, holds = trial_of(snapshot, self._profile, entry)
+        decided = decide_entry(trial, holds, entry, self._budget)
+        return decided if decided.plan.binds else None
 
     def placed(self, units: frozenset[int]) -> int:
         known = self._known.get(units)
         if known is None:
             known = self._known[units] = len(self.decide(units).plan.binds)
         return known
+
+
+def _demanding(tree: GroupNode) -> GroupNode:
+    """The same hierarchy as one that needs every pod there is."""
+    children = tuple(_demanding(child) for child in tree.children)
+    if tree.is_leaf:
+        there = len(tree.pending) + len(tree.bound) + tree.succeeded
+    else:
+        there = sum(any(leaf.pending or leaf.bound for leaf in child.leaves()) for child in children)
+    record = replace(tree.record, min_count=max(there, tree.record.min_count))
+    return replace(tree, record=record, children=children)
 
 
 class Slots:
