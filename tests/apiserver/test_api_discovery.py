@@ -20,8 +20,8 @@ def test_every_served_kind_can_be_found(api):
             found |= {(body["groupVersion"], entry["name"]) for entry in body["resources"]}
     assert read(api, "/api").body["versions"] == ["v1"]
     found |= {("v1", entry["name"]) for entry in read(api, "/api/v1").body["resources"]}
-    wanted = {(kind.api_version, kind.plural) for kind in catalog.KINDS}
-    wanted |= {(kind.api_version, f"{kind.plural}/{sub}") for kind in catalog.KINDS for sub in kind.subresources}
+    wanted = {(kind.api_version, kind.plural) for kind in catalog.SERVED}
+    wanted |= {(kind.api_version, f"{kind.plural}/{sub}") for kind in catalog.SERVED for sub in kind.subresources}
     assert found == wanted
 
 

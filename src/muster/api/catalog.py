@@ -45,6 +45,15 @@ from muster.api.table.storage import (
     STORAGE_CLASS,
     VOLUME_ATTACHMENT,
 )
+from muster.api.table.views import (
+    EVENTS_EVENT,
+    LOCAL_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    SELF_SUBJECT_RULES_REVIEW,
+    SUBJECT_ACCESS_REVIEW,
+    VIEWS,
+)
 from muster.api.table.workloads import (
     CONTROLLER_REVISION,
     CRON_JOB,
@@ -70,10 +79,12 @@ __all__ = [
     "DEPLOYMENT",
     "DEVICE_CLASS",
     "EVENT",
+    "EVENTS_EVENT",
     "JOB",
     "KINDS",
     "LEASE",
     "LIMIT_RANGE",
+    "LOCAL_SUBJECT_ACCESS_REVIEW",
     "MUTATING_WEBHOOK_CONFIGURATION",
     "NAMESPACE",
     "NODE",
@@ -90,10 +101,15 @@ __all__ = [
     "RESOURCE_QUOTA",
     "RUNTIME_CLASS",
     "SECRET",
+    "SELF_SUBJECT_ACCESS_REVIEW",
+    "SELF_SUBJECT_REVIEW",
+    "SELF_SUBJECT_RULES_REVIEW",
+    "SERVED",
     "SERVICE",
     "SERVICE_ACCOUNT",
     "STATEFUL_SET",
     "STORAGE_CLASS",
+    "SUBJECT_ACCESS_REVIEW",
     "VALIDATING_ADMISSION_POLICY",
     "VALIDATING_ADMISSION_POLICY_BINDING",
     "VALIDATING_WEBHOOK_CONFIGURATION",
@@ -153,11 +169,15 @@ KINDS: tuple[Kind, ...] = (
     MUTATING_WEBHOOK_CONFIGURATION,
 )
 
+SERVED: tuple[Kind, ...] = (*KINDS, *VIEWS)
+"""`KINDS`, which are stored, and what is served beside them."""
+
 _BY_PLURAL: Mapping[str, Kind] = MappingProxyType({kind.plural: kind for kind in KINDS})
-_BY_PATH = MappingProxyType({(kind.group, kind.version, kind.plural): kind for kind in KINDS})
-_BY_KIND = MappingProxyType({(kind.api_version, kind.kind): kind for kind in KINDS})
+_BY_PATH = MappingProxyType({(kind.group, kind.version, kind.plural): kind for kind in SERVED})
+_BY_KIND = MappingProxyType({(kind.api_version, kind.kind): kind for kind in SERVED})
 _BY_NAME = MappingProxyType(
-    {
+    {f"{kind.plural}.{kind.group}": kind for kind in VIEWS}
+    | {
         name.lower(): kind
         for kind in KINDS
         for name in (kind.plural, kind.singular, kind.kind, *kind.short_names, f"{kind.plural}.{kind.group}")
@@ -188,7 +208,7 @@ def by_kind(api_version: str, kind: str) -> Kind:
     found = _BY_KIND.get((api_version, kind))
     if found is not None:
         return found
-    same = [other.api_version for other in KINDS if other.kind == kind]
+    same = [other.api_version for other in SERVED if other.kind == kind]
     if same:
         raise ValueError(f"kind {kind} is served as apiVersion {', '.join(same)}, not {api_version!r}")
     raise ValueError(

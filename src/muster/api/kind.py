@@ -67,6 +67,8 @@ class Kind:
     """Field selectors beyond metadata.name and metadata.namespace."""
     categories: tuple[str, ...] = ()
     """Names that stand for several resources, such as `all`."""
+    asked: bool = False
+    """A question: a POST is answered, and nothing is stored."""
     deprecation: str = ""
     """What every call is warned of."""
 

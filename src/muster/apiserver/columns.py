@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from muster.api import events
 from muster.api.instant import SECOND, from_time
 from muster.apiserver import admission_columns as admission
 from muster.apiserver import app_columns as apps
@@ -294,6 +296,10 @@ EVENT = (
 )
 
 
+def _as_stored(column: Column) -> Column:
+    return replace(column, cell=lambda event, sheet: column.cell(events.stored(event), sheet))
+
+
 _STORAGE = "storage.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
@@ -301,6 +307,7 @@ KINDS: dict[tuple[str, str], tuple[Column, ...]] = {
     ("", "Pod"): POD,
     ("", "Namespace"): NAMESPACE,
     ("", "Event"): EVENT,
+    ("events.k8s.io", "Event"): tuple(map(_as_stored, EVENT)),
     ("", "PersistentVolume"): volumes.VOLUME,
     ("", "PersistentVolumeClaim"): volumes.CLAIM,
     ("", "Service"): SERVICE,

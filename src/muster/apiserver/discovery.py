@@ -104,6 +104,8 @@ def _documents(path: str, kinds: list[Kind]) -> Any:
 
 
 def _verbs(kind: Kind) -> list[str]:
+    if kind.asked:
+        return ["create"]
     return _VERBS if kind.deletes_collections else _NO_COLLECTIONS
 
 

@@ -91,6 +91,9 @@ def _paths(kind: Kind, refs: str) -> Iterator[tuple[str, Json]]:
     custom = isinstance(kind, CustomKind)
     whole = refs + (documents.name_of(kind) if isinstance(kind, CustomKind) else _full(_definition_of(kind)))
     space = [_parameter("namespace", refs)] if kind.namespaced else []
+    if kind.asked:
+        yield collection, {"post": _operation("post", own, refs, whole, body=[JSON]), "parameters": space}
+        return
     yield (
         collection,
         {

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from muster.api.calls import Response
+from muster.api.catalog import Kind
 from muster.api.machine import ADDED
 from muster.api.validation.field import Path
 from muster.apiserver import selection, status
-from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.log import Raw, WatchEvent
 from muster.apiserver.state import Call
 from muster.apiserver.watch import BOOKMARK, Watch
@@ -183,7 +183,7 @@ def watch(call: Call) -> Watch:
         initial=told,
         bookmarks=call.flag("allowWatchBookmarks"),
     )
-    if isinstance(call.kind, CustomKind):
+    if type(call.kind) is not Kind:
         stream.shape = lambda event: event.object if event.type == BOOKMARK else call.kind.shown(event.object)
     if initial and stream.bookmarks:
         stream.tell(stream.bookmark(initial_end=True))

@@ -16,6 +16,7 @@ from muster.apiserver import (
     ownership,
     paths,
     reads,
+    reviews,
     scale,
     status,
     tables,
@@ -50,6 +51,7 @@ OBJECT: dict[str, Verb] = {
     "PATCH": writes.apply_patch,
     "DELETE": deletion.delete,
 }
+_QUESTION: dict[str, Verb] = {"POST": reviews.answer}
 _OF_PARENT: dict[str, Verb] = {"GET": reads.get, "PUT": writes.update, "PATCH": writes.apply_patch}
 _EVERY = ("GET", "POST", "PUT", "PATCH", "DELETE")
 SUBRESOURCE: dict[str, dict[str, Verb]] = {
@@ -120,6 +122,8 @@ def _author(call: Call) -> ownership.Author:
 
 
 def _verbs(target: paths.Target) -> dict[str, Verb]:
+    if target.kind.asked:
+        return _QUESTION
     if target.subresource:
         return SUBRESOURCE[target.subresource]
     if target.name:

@@ -44,7 +44,7 @@ class State:
         self.fresh_uid = self.new_uid
 
     def served(self) -> list[Kind]:
-        return [*(kind for kind in catalog.KINDS if kind.served(self.gates)), *registry.served(self.store)]
+        return [*(kind for kind in catalog.SERVED if kind.served(self.gates)), *registry.served(self.store)]
 
 
 @dataclass(slots=True)

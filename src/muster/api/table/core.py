@@ -10,6 +10,7 @@ from muster.api.defaults import settings as setting_defaults
 from muster.api.defaults import small as small_defaults
 from muster.api.kind import Kind
 from muster.api.validation import apps as apps_rules
+from muster.api.validation import events as event_rules
 from muster.api.validation import node, pod, small
 from muster.api.validation import quotas as quota_rules
 from muster.api.validation import settings as setting_rules
@@ -37,7 +38,7 @@ EVENT = Kind(
         "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
         "involvedObject.apiVersion", "involvedObject.resourceVersion", "reason", "reportingComponent", "source", "type",
     ),
-    created_by_update=True, validate=small.event,
+    created_by_update=True, validate=event_rules.event,
 )  # fmt: skip
 SERVICE = Kind(
     "Service", "", "v1", "services", "service", apps.Service, ("svc",), True, ("status",),

@@ -1,4 +1,4 @@
-"""Rules for the small kinds: Namespace, PriorityClass, PodDisruptionBudget, Event, RuntimeClass, Lease, DRA kinds."""
+"""Rules for the small kinds: Namespace, PriorityClass, PodDisruptionBudget, RuntimeClass, Lease, DRA kinds."""
 
 from __future__ import annotations
 
@@ -94,13 +94,6 @@ def count_or_percent(value: int | str | None, path: Path) -> Errors:
 # --- v1, node.k8s.io, coordination.k8s.io ------------------------------------------------------------------------
 
 
-def _event(new: core.Event, old: core.Event | None) -> Errors:
-    about = new.involved_object
-    if about.namespace and new.metadata.namespace and about.namespace != new.metadata.namespace:
-        return [(ROOT / "involvedObject" / "namespace").invalid(about.namespace, "does not match event.namespace")]
-    return []
-
-
 def _runtime_class(new: core.RuntimeClass, old: core.RuntimeClass | None) -> Errors:
     errors = checks.text(new.handler, ROOT / "handler", names.dns_label)
     if new.overhead is not None:
@@ -162,7 +155,6 @@ def _device_class(new: resource.DeviceClass, old: resource.DeviceClass | None) -
 namespace = rules(core.Namespace, _nothing, namespaced=False, name=names.dns_label)
 priority_class = rules(core.PriorityClass, _priority_class, namespaced=False)
 disruption_budget = rules(core.PodDisruptionBudget, _disruption_budget)
-event = rules(core.Event, _event)
 runtime_class = rules(core.RuntimeClass, _runtime_class, namespaced=False)
 lease = rules(core.Lease, _lease)
 resource_claim = rules(resource.ResourceClaim, _claim)
