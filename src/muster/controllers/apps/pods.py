@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from muster.api.instant import SECOND, Instant, from_time
@@ -45,8 +45,17 @@ class Count(NamedTuple):
     next: Instant | None
 
 
-def count(pods: Iterable[Object], labels: Mapping[str, str], min_ready_seconds: int, now: Instant) -> Count:
-    """Counts pods; `labels` are those of the template, which all of the newest pods have."""
+def count(
+    pods: Iterable[Object],
+    labels: Mapping[str, str],
+    min_ready_seconds: int,
+    now: Instant,
+    leaving: Callable[[Object], bool] = lambda pod: False,
+) -> Count:
+    """Counts pods; `labels` are those of the template, which all of the newest pods have.
+
+    Those that are `leaving` are there, but nobody should count on them any more: neither ready nor available.
+    """
     there = labelled = ready = available = 0
     soon: Instant | None = None
     for pod in pods:
@@ -54,7 +63,7 @@ def count(pods: Iterable[Object], labels: Mapping[str, str], min_ready_seconds: 
         has = pod.meta.get("labels") or {}
         labelled += all(has.get(key) == value for key, value in labels.items())
         at = available_at(pod, min_ready_seconds)
-        if at is None:
+        if at is None or leaving(pod):
             continue
         ready += 1
         if at <= now:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from muster.api.instant import Instant
@@ -97,7 +98,7 @@ class ReplicaSets(Care):
         """Writes the status if it is not what it should be."""
         spec, old = owner.spec, owner.status
         labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-        counted = pods.count(active, labels, spec.get("minReadySeconds") or 0, now)
+        counted = pods.count(active, labels, spec.get("minReadySeconds") or 0, now, partial(self.leaving, owner))
         effects = owner.wake(counted.next) if counted.next is not None else []
         wanted: dict[str, Any] = {
             "replicas": counted.there,

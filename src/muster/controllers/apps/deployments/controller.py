@@ -86,7 +86,7 @@ class Deployments(Care):
                 return self._begin(owner, old, limits, now)
             return self._resize(owner, everyone, sizes.rolling(limits, new, old), limits, now)
         wanted = sizes.recreating(limits, new, old)
-        if not wanted and new is None and not any(each.there or each.terminating for each in old):
+        if not wanted and new is None and all(each.is_empty() for each in old):
             return self._begin(owner, old, limits, now)
         return self._resize(owner, everyone, wanted, limits, now)
 

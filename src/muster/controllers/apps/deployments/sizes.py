@@ -98,8 +98,13 @@ def _share(limits: Limits, version: Version, status_replicas: int) -> int:
 
 
 def rolling(limits: Limits, new: Version, old: Sequence[Version]) -> Sizes:
-    """The next step of a rolling update: up as far as the surge allows, else old ones down as far as is available."""
+    """The next step of a rolling update: up as far as the surge allows, else old ones down as far as is available.
+
+    None while a version's numbers are not yet those of its present size: neither limit would be sure to hold.
+    """
     everyone = [*old, new]
+    if not all(each.settled for each in everyone):
+        return {}
     up = _changed({new.uid: _grown(limits, new, everyone)}, everyone)
     return up or _changed(_shrunk(limits, new, old), everyone)
 
@@ -108,6 +113,8 @@ def first_size(limits: Limits, old: Sequence[Version]) -> int:
     """The size that a new version begins with."""
     if not limits.rolling:
         return limits.wanted
+    if not all(each.settled for each in old):
+        return 0
     return max(0, min(limits.wanted, limits.most - sum(each.there for each in old)))
 
 
@@ -139,7 +146,7 @@ def recreating(limits: Limits, new: Version | None, old: Sequence[Version]) -> S
     """All old ones away; the new one when nothing of them is left."""
     everyone = [*old, new] if new is not None else list(old)
     down = _changed({each.uid: 0 for each in old}, everyone)
-    if down or new is None or any(each.there or each.terminating for each in old):
+    if down or new is None or not all(each.is_empty() for each in old):
         return down
     return _changed({new.uid: limits.wanted}, everyone)
 

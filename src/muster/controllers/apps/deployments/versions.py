@@ -30,12 +30,17 @@ class Version(NamedTuple):
     ready: int
     available: int
     terminating: int
+    settled: bool
+    """Whether its numbers are those of its present size, and not of an earlier one."""
 
     @classmethod
     def of(cls, obj: Object) -> Version:
         status, size = obj.raw.get("status") or {}, obj.raw["spec"].get("replicas") or 0
-        numbers = (status.get(f"{each}Replicas") or 0 for each in ("ready", "available", "terminating"))
-        return cls(obj, size, max(size, status.get("replicas") or 0), *numbers)
+        ready, available, terminating = (
+            status.get(f"{each}Replicas") or 0 for each in ("ready", "available", "terminating")
+        )
+        settled = (status.get("observedGeneration") or 0) >= (obj.meta.get("generation") or 0)
+        return cls(obj, size, max(size, status.get("replicas") or 0), ready, available, terminating, settled)
 
     @property
     def uid(self) -> str:
@@ -64,8 +69,11 @@ class Version(NamedTuple):
 
     def is_idle(self) -> bool:
         """It has no pods, wants none, and its controller knows that."""
-        seen = (self.object.raw.get("status") or {}).get("observedGeneration") or 0
-        return self.there == 0 and seen >= (self.object.meta.get("generation") or 0) and not deleted(self.object)
+        return self.settled and not self.there and not deleted(self.object)
+
+    def is_empty(self) -> bool:
+        """Not even a pod that is being deleted is left."""
+        return self.settled and not self.there and not self.terminating
 
 
 def _number(text: str) -> int | None:
