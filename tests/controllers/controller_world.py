@@ -12,6 +12,7 @@ from muster.api.instant import SECOND
 from muster.api.machine import Effect, Event, Listed, Machine, Observed, Write
 from muster.api.object import Object
 from muster.apiserver.server import ApiServer
+from muster.controllers.apps.daemon.eligible import target_of
 from muster.controllers.machine import makers
 from muster.sim.cluster import uids
 from muster.sim.faults import CALM, Faults, Rates
@@ -22,7 +23,7 @@ WITH_JOB = FeatureGates.of("GenericWorkload", "WorkloadWithJob")
 
 
 class Binder:
-    """Binds every pod that has no node to the first node there is."""
+    """Binds every pod that has no node to the one that its affinity names, else to the first one there is."""
 
     resources = ("nodes", "pods")
 
@@ -45,7 +46,8 @@ class Binder:
             return ()
         if obj.raw["spec"].get("nodeName") or obj.meta.get("deletionTimestamp") or not self._nodes:
             return ()
-        return [Write(writes.bind(obj.namespace, obj.name, obj.uid, next(iter(self._nodes))))]
+        wanted = target_of(obj) or next(iter(self._nodes))
+        return [Write(writes.bind(obj.namespace, obj.name, obj.uid, wanted))] if wanted in self._nodes else ()
 
 
 class Cluster:

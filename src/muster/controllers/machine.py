@@ -8,7 +8,7 @@ from functools import partial
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND, Instant
 from muster.api.machine import Machine
-from muster.controllers.apps import Deployments, ReplicaSets, StatefulSets
+from muster.controllers.apps import DaemonSets, Deployments, ReplicaSets, StatefulSets
 from muster.controllers.collector import Collector
 from muster.controllers.disruption import Disruption
 from muster.controllers.hollow import Hollow
@@ -56,6 +56,7 @@ def makers(
         made["deployments"] = Deployments
         made["replicasets"] = ReplicaSets
         made["statefulsets"] = StatefulSets
+        made["daemonsets"] = DaemonSets
     return made
 
 
