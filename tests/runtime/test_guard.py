@@ -122,11 +122,68 @@ def test_with_both_either_is_enough(certificates):
 
 def test_the_command_refuses_at_the_option(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(up, "calm_collector", lambda: None)  # it is for a process that serves nothing but a cluster
-    assert run(["api-server", "--host", "0.0.0.0"]) == 2
-    assert "muster: --host: 0.0.0.0 can be reached" in capsys.readouterr().err
+    for command in ("api-server", "up"):
+        assert run([command, "--host", "0.0.0.0"]) == 2
+        assert "muster: --host: 0.0.0.0 can be reached" in capsys.readouterr().err
+        assert run([command, "--tls-key", "server.key"]) == 2
+        assert "muster: --tls-cert: --tls-key is given" in capsys.readouterr().err
     assert run(["api-server", "--controllers", "jobz"]) == 2
     assert 'did you mean "jobs"?' in capsys.readouterr().err
     (tmp_path / "thesis").write_text("dear")
     for command in ("api-server", "up"):
         assert run([command, "--port", "0", "--data", str(tmp_path)]) == 2
         assert "muster: --data: " in capsys.readouterr().err
+
+
+def command_over_tls(known: Guard, *arguments: str) -> int:
+    """The exit code of a command against a server with this guard."""
+
+    async def served() -> int:
+        server = alone(Setup(FeatureGates()), ())
+        app = application(server.local.handle, server.local.changes, guard=known.admits)
+        runner, port = await listen(app, 0, tls=known.tls)
+        try:
+            return await asyncio.to_thread(run, [*arguments, "--server", f"https://127.0.0.1:{port}"])
+        finally:
+            server.worker.close()
+            await runner.cleanup()
+
+    return asyncio.run(served())
+
+
+def test_commands_speak_tls_and_show_a_token(certificates, capsys, monkeypatch):
+    pem, key, tokens = (certificates / name for name in ("server.pem", "server.key", "tokens"))
+    known = guard(Exposure("0.0.0.0", pem, key, tokens=tokens))
+    ask_for = ("get", "namespaces", "-o", "name")
+    assert command_over_tls(known, *ask_for) == 1
+    assert "certificate verify failed" in capsys.readouterr().err
+    monkeypatch.setenv("MUSTER_CA", str(certificates / "ca.pem"))
+    assert command_over_tls(known, *ask_for) == 1
+    assert "wants to know who asks: set $MUSTER_TOKEN" in capsys.readouterr().err
+    monkeypatch.setenv("MUSTER_TOKEN", TOKEN)
+    assert command_over_tls(known, *ask_for) == 0
+    assert "namespace/default" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("server", "variables", "message"),
+    [
+        ("https://127.0.0.1:1", {"MUSTER_CA": "/nowhere"}, "$MUSTER_CA: /nowhere: No such file"),
+        ("https://127.0.0.1:1", {"MUSTER_CA": "/dev/null"}, "$MUSTER_CA: /dev/null: no certificates in PEM form"),
+        ("http://192.0.2.1:1", {"MUSTER_TOKEN": TOKEN}, "over http others could read it on its way to 192.0.2.1"),
+        ("http://127.0.0.1:1", {"MUSTER_TOKEN": "a\nb"}, "$MUSTER_TOKEN: want printable ASCII letters"),
+    ],
+)
+def test_what_a_command_cannot_use_is_named_by_its_variable(server, variables, message, capsys, monkeypatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert run(["get", "pods", "--server", server]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_welcome_says_what_clients_need(certificates):
+    pem, key, tokens = (certificates / name for name in ("server.pem", "server.key", "tokens"))
+    known = guard(Exposure("0.0.0.0", pem, key, tokens=tokens))
+    told = up.welcome("https://0.0.0.0:7077", 16, FeatureGates(), known=known)
+    assert "export MUSTER_CA=" in told and "export MUSTER_TOKEN=" in told
+    assert "MUSTER_TOKEN" not in up.welcome("http://127.0.0.1:7077", 16, FeatureGates())

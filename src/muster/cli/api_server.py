@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.cli.failure import USAGE, Failure, nearest
-from muster.cli.up import check_kubeconfig, run_loop, write_kubeconfig
-from muster.runtime.guard import Exposure, Guard, Unsafe, guard
+from muster.cli.up import guarded, run_loop, write_kubeconfig
+from muster.runtime.guard import Exposure, Guard
 from muster.runtime.serve import serve_alone
 from muster.runtime.telemetry import log_to_stderr
 from muster.runtime.wiring import Setup, alone, controllers
@@ -32,15 +32,7 @@ def run(wanted: Wanted) -> int:
     """Checks everything first, then serves until a signal."""
     setup = Setup(gates=_gates(wanted), data=wanted.data)
     chosen = _chosen(wanted.controllers, controllers(setup))
-    try:
-        known = guard(wanted.where)
-    except Unsafe as error:
-        raise Failure(str(error), USAGE) from None
-    if wanted.kubeconfig is not None:
-        if known.tls is not None or known.asks:
-            why = "it would hold no credentials; write one with your CA and token or certificate"
-            raise Failure(f"--kubeconfig: {why}", USAGE)
-        check_kubeconfig(wanted.kubeconfig)
+    known = guarded(wanted.where, wanted.kubeconfig)
     log_to_stderr(verbose=False)
     return run_loop(_serve(wanted, setup, chosen, known))
 

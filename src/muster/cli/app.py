@@ -14,6 +14,7 @@ import typer
 
 from muster.cli.failure import FAILED, Failure, complain, not_a_segment
 
+LOOPBACK = "127.0.0.1"
 app = typer.Typer(
     name="muster",
     help="Workload-aware scheduler for Kubernetes accelerators: gangs start whole, or say why they wait.",
@@ -53,6 +54,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 Data = Annotated[
     Path | None,
     typer.Option(help="Directory in which everything is kept; without it, nothing is.", show_default=False),
+]
+
+
+Host = Annotated[str, typer.Option(help="Address to listen on; others than loopback need TLS and known clients.")]
+TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="Certificate (chain), PEM.", show_default=False)]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its key, PEM, unencrypted.", show_default=False)]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", help="Bearer tokens of clients, one a line.", show_default=False)
+]
+ClientCa = Annotated[
+    Path | None,
+    typer.Option("--client-ca", help="CA whose client certificates are let in, PEM.", show_default=False),
 ]
 
 
@@ -110,7 +123,8 @@ def demo() -> None:
 
 @app.command()
 def up(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 7077,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 7077,
+    host: Host = LOOPBACK,
     zones: Annotated[int | None, typer.Option(help="Zones of the hollow fleet; 2 if left out.")] = None,
     racks: Annotated[int | None, typer.Option(help="Racks in each zone; 2 if left out.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Nodes in each rack; 4 if left out.")] = None,
@@ -128,16 +142,21 @@ def up(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every decision to standard error.")] = False,
     data: Data = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    token_file: TokenFile = None,
+    client_ca: ClientCa = None,
     control: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Run an embedded cluster (API server, controllers, scheduler, hollow nodes) on loopback until Ctrl-C."""
+    """Run an embedded cluster (API server, controllers, scheduler, hollow nodes) until Ctrl-C."""
     from muster.cli import up as command
+    from muster.runtime.guard import Exposure
 
     if control:
         raise SystemExit(command.run_controlled(port, data))
-    wanted = command.Wanted(
-        port, (zones, racks, nodes, gpus), fleet, feature_gates, target, profile, kubeconfig, verbose, data
-    )
+    where = Exposure(host, tls_cert, tls_key, client_ca, token_file)
+    sizes = zones, racks, nodes, gpus
+    wanted = command.Wanted(port, sizes, fleet, feature_gates, target, profile, kubeconfig, verbose, data, where)
     raise SystemExit(command.run(wanted))
 
 
@@ -155,14 +174,10 @@ def api_server(
         str, typer.Option(help="NAME=true,NAME=false,...; the workload-aware gates are on already.")
     ] = "",
     target: Annotated[str, typer.Option(help="Kubernetes release whose rules hold: 1.37 or 1.38.")] = "1.37",
-    tls_cert: Annotated[Path | None, typer.Option(help="Certificate (chain), PEM.", show_default=False)] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its key, PEM, unencrypted.", show_default=False)] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="Bearer tokens of clients, one a line.", show_default=False)
-    ] = None,
-    client_ca: Annotated[
-        Path | None, typer.Option(help="CA whose client certificates are let in, PEM.", show_default=False)
-    ] = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    token_file: TokenFile = None,
+    client_ca: ClientCa = None,
     kubeconfig: Annotated[
         Path | None,
         typer.Option(help="Also write a kubeconfig file; without credentials, for loopback.", show_default=False),

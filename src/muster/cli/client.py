@@ -15,6 +15,9 @@ from muster.cli.failure import USAGE, Failure
 
 DEFAULT_SERVER = "http://127.0.0.1:7077"
 VARIABLE = "MUSTER_SERVER"
+TOKEN, CA = "MUSTER_TOKEN", "MUSTER_CA"
+"""Variables with a bearer token, and with the file of the CA that a server's certificate is checked against."""
+UNAUTHORIZED = 401
 TIMEOUT = 30.0
 """Seconds to wait for one answer."""
 
@@ -33,7 +36,8 @@ class Client:
 
     def __init__(self, server: str | None = None) -> None:
         self.server = (server or os.environ.get(VARIABLE) or DEFAULT_SERVER).rstrip("/")
-        self._connection = http.client.HTTPConnection(*_address(self.server), timeout=TIMEOUT)
+        self._connection = _connection(self.server)
+        self._token = _token(self._connection)
 
     def call(
         self,
@@ -43,6 +47,7 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Answer:
         """One request.
 
@@ -51,7 +56,7 @@ class Client:
         """
         target = _target(path, query)
         payload = None if body is None else msgspec.json.encode(body)
-        headers = {"Content-Type": content_type, "Accept": "application/json", "User-Agent": "muster"}
+        headers = {"Content-Type": content_type, "Accept": accept, "User-Agent": "muster"} | self._token
         try:
             self._connection.request(method, target, payload, headers)
             response = self._connection.getresponse()
@@ -71,6 +76,8 @@ class Client:
         except (msgspec.DecodeError, RecursionError):
             raise self._stranger("something that is not JSON") from None
         answer = Answer(status, body)
+        if status == UNAUTHORIZED:
+            raise Failure(f"{self.server} wants to know who asks: set ${TOKEN} to one of its tokens")
         if not isinstance(body, dict) or not (_is_muster(path, body) if answer.ok else _is_refusal(body)):
             raise self._stranger(f"HTTP {status} with something that is not of Muster")
         return answer
@@ -78,27 +85,60 @@ class Client:
     def _stranger(self, what: str) -> Failure:
         return Failure(f"{self.server} answered {what}; is it a `muster up` server?")
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+    def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = "application/json") -> Any:
         """The body of a GET.
 
         Raises:
             Failure: the server refuses; carries its own words.
         """
-        answer = self.call("GET", path, query=query)
+        answer = self.call("GET", path, query=query, accept=accept)
         if not answer.ok:
             raise Failure(told(answer))
         return answer.body
 
 
-def _address(server: str) -> tuple[str, int]:
-    """Host and port of `http://HOST:PORT`."""
+def _connection(server: str) -> http.client.HTTPConnection:
+    """To `http://HOST:PORT`, or `https://HOST:PORT`."""
+    scheme, host, port = _address(server)
+    if scheme == "http":
+        return http.client.HTTPConnection(host, port or 80, timeout=TIMEOUT)
+    import ssl  # takes a while, and is rarely needed
+
+    file = os.environ.get(CA)
+    try:
+        context = ssl.create_default_context(cafile=file)
+    except ssl.SSLError:
+        raise Failure(f"${CA}: {file}: no certificates in PEM form", USAGE) from None
+    except OSError as error:
+        raise Failure(f"${CA}: {file}: {error.strerror or error}", USAGE) from None
+    return http.client.HTTPSConnection(host, port or 443, timeout=TIMEOUT, context=context)
+
+
+def _address(server: str) -> tuple[str, str, int | None]:
     try:
         parts = urlsplit(server)
-        if server == f"http://{parts.netloc}" and parts.hostname and not re.search(r"[\s@]", server):
-            return parts.hostname, parts.port or 80
+        told = parts.scheme in ("http", "https") and server == f"{parts.scheme}://{parts.netloc}"
+        if told and parts.hostname and not re.search(r"[\s@]", server):
+            return parts.scheme, parts.hostname, parts.port
     except ValueError:
         pass
     raise Failure(f"--server (or ${VARIABLE}) must look like {DEFAULT_SERVER}, not {server!r}", USAGE)
+
+
+def _token(connection: http.client.HTTPConnection) -> dict[str, str]:
+    """The header that says who asks, if a token is given. Nobody else gets to read it."""
+    token = os.environ.get(TOKEN, "").strip()
+    if not token:
+        return {}
+    if not token.isascii() or not token.isprintable():
+        raise Failure(f"${TOKEN}: want printable ASCII letters", USAGE)
+    if not isinstance(connection, http.client.HTTPSConnection) and connection.host not in (
+        "127.0.0.1",
+        "localhost",
+        "::1",
+    ):
+        raise Failure(f"${TOKEN}: over http others could read it on its way to {connection.host}; use https", USAGE)
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _is_muster(path: str, body: Mapping[str, Any]) -> bool:
@@ -108,6 +148,8 @@ def _is_muster(path: str, body: Mapping[str, Any]) -> bool:
     if path.startswith("/muster/"):
         return _is_verdict(body) or not path.startswith("/muster/v1/why/")
     kind = body.get("kind")
+    if kind == "Table":
+        return _all(body.get("columnDefinitions"), _is_column) and _all(body.get("rows"), _is_row)
     if isinstance(kind, str) and kind.endswith("List"):
         return _all(body.get("items"), _is_object)
     return kind == "Status" or (isinstance(kind, str) and _is_object(body))
@@ -115,6 +157,14 @@ def _is_muster(path: str, body: Mapping[str, Any]) -> bool:
 
 def _is_verdict(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("sentence", "namespace"))
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("name"), str)
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("cells"), list)
 
 
 def _is_object(value: Any) -> bool:

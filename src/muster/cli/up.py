@@ -1,4 +1,4 @@
-"""`muster up`: an embedded cluster on loopback until Ctrl-C."""
+"""`muster up`: an embedded cluster until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.api import catalog, writes
 from muster.api.calls import Request, Response
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.api.instant import to_time
-from muster.cli.client import DEFAULT_SERVER, VARIABLE
+from muster.cli.client import CA, DEFAULT_SERVER, TOKEN, VARIABLE
 from muster.cli.failure import USAGE, Failure
 from muster.cli.manifests import STRICT, Manifest, load
 from muster.controllers.fleet import Shape, node_manifests
@@ -21,8 +21,9 @@ from muster.engine.profile import ProfileError
 from muster.runtime.clock import SystemClock
 from muster.runtime.collector import calm_collector
 from muster.runtime.config import load_profile
+from muster.runtime.guard import Exposure, Guard, Unsafe, guard
 from muster.runtime.journal import Unusable, Unwritten
-from muster.runtime.serve import serve, serve_controlled
+from muster.runtime.serve import OPEN, serve, serve_controlled
 from muster.runtime.telemetry import log_to_stderr
 from muster.runtime.wiring import Setup, assemble
 
@@ -43,6 +44,7 @@ class Wanted(NamedTuple):
     kubeconfig: Path | None
     verbose: bool
     data: Path | None = None
+    where: Exposure = Exposure()
 
 
 def run(wanted: Wanted) -> int:
@@ -60,10 +62,27 @@ def run(wanted: Wanted) -> int:
         profile = load_profile(wanted.profile)
     except ProfileError as error:
         raise Failure(f"--profile: {error}", USAGE) from None
-    if wanted.kubeconfig is not None:
-        check_kubeconfig(wanted.kubeconfig)
+    known = guarded(wanted.where, wanted.kubeconfig)
     log_to_stderr(verbose=wanted.verbose)
-    return run_loop(_serve(wanted, Setup(gates=gates, profile=profile, data=wanted.data), nodes))
+    return run_loop(_serve(wanted, Setup(gates=gates, profile=profile, data=wanted.data), nodes, known))
+
+
+def guarded(where: Exposure, kubeconfig: Path | None) -> Guard:
+    """What `where` asks of clients.
+
+    Raises:
+        Failure: it is not safe, or the kubeconfig file would be of no use there, or of harm to another.
+    """
+    try:
+        known = guard(where)
+    except Unsafe as error:
+        raise Failure(str(error), USAGE) from None
+    if kubeconfig is not None:
+        if known.tls is not None or known.asks:
+            why = "it would hold no credentials; write one with your CA and token or certificate"
+            raise Failure(f"--kubeconfig: {why}", USAGE)
+        check_kubeconfig(kubeconfig)
+    return known
 
 
 def run_controlled(port: int, data: Path | None = None) -> int:
@@ -100,7 +119,7 @@ def fleet(sizes: Sizes, file: Path | None) -> list[Manifest]:
     return manifests
 
 
-async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Manifest]) -> int:
+async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Manifest], known: Guard) -> int:
     cluster = assemble(setup)
     for node in nodes:
         if wanted.data is not None and node.name and cluster.call(Request("GET", node.kind.path(None, node.name))).ok:
@@ -113,9 +132,9 @@ async def _serve(wanted: Wanted, setup: Setup, nodes: Sequence[Manifest]) -> int
     def ready(url: str) -> None:
         if wanted.kubeconfig is not None:
             write_kubeconfig(wanted.kubeconfig, url)
-        print(welcome(url, len(nodes), setup.gates, wanted.kubeconfig, wanted.data), flush=True)
+        print(welcome(url, len(nodes), setup.gates, wanted.kubeconfig, wanted.data, known), flush=True)
 
-    await serve(cluster, wanted.port, ready)
+    await serve(cluster, wanted.port, ready, wanted.where.host, known)
     return 0
 
 
@@ -144,13 +163,24 @@ def run_loop(serving: Any) -> int:
     return 0
 
 
-def welcome(url: str, nodes: int, gates: FeatureGates, kubeconfig: Path | None = None, data: Path | None = None) -> str:
+def welcome(
+    url: str,
+    nodes: int,
+    gates: FeatureGates,
+    kubeconfig: Path | None = None,
+    data: Path | None = None,
+    known: Guard = OPEN,
+) -> str:
     """What to type next, in another terminal."""
     kept = "nothing is kept" if data is None else f"everything is kept in {data}"
     lines = [f"muster is up at {url} with {nodes} hollow nodes; Ctrl-C ends it, and {kept}."]
     lines += ["In another terminal:", "  . .venv/bin/activate                    put muster on your path"]
     if url != DEFAULT_SERVER:
         lines.append(f"  export {VARIABLE}={url}")
+    if known.tls is not None:
+        lines.append(f"  export {CA}=FILE                     the CA of its certificate")
+    if known.tokens:
+        lines.append(f"  export {TOKEN}=...                   one of its tokens")
     lines += [
         "  muster apply -f examples/gang.yaml      create a gang",
         "  muster get pods                         see where it runs",
@@ -163,7 +193,7 @@ def welcome(url: str, nodes: int, gates: FeatureGates, kubeconfig: Path | None =
 
 
 def kubeconfig(url: str) -> str:
-    """A kubeconfig file for this server: no credentials, since it listens on loopback only."""
+    """A kubeconfig file for this server: no credentials, since it is only written where none are asked for."""
     return f"""\
 {OURS}
 apiVersion: v1

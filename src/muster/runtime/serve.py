@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aiohttp import web
@@ -12,11 +12,8 @@ from aiohttp import web
 from muster.runtime.control import Control
 from muster.runtime.guard import Guard
 from muster.runtime.http import LOOPBACK, application, listen
-from muster.runtime.local import Local
-from muster.runtime.loop import Loop
 from muster.runtime.pages import routes
 from muster.runtime.wiring import Alone, Cluster
-from muster.runtime.worker import Worker
 
 Ready = Callable[[str], None]
 """Told the URL once requests are answered."""
@@ -24,25 +21,27 @@ OPEN = Guard(None, frozenset(), False)
 """For loopback: whoever is on this machine."""
 
 
-async def serve(cluster: Cluster, port: int, ready: Ready) -> None:
-    """Serves `cluster` on loopback until SIGINT or SIGTERM; ends within a second."""
-    local = cluster.local
-    pages = routes(lambda: cluster)
-    app = application(local.begin, local.told, routes=pages, settle=local.settle, finish=local.finish)
-    await _serve(app, local, cluster.loop, cluster.worker, port, LOOPBACK, OPEN, ready)
+async def serve(cluster: Cluster, port: int, ready: Ready, host: str = LOOPBACK, guard: Guard = OPEN) -> None:
+    """Serves `cluster`, wherever `guard` has found it safe, until SIGINT or SIGTERM; ends within a second."""
+    await _serve(cluster, port, ready, host, guard, routes(lambda: cluster))
 
 
 async def serve_alone(server: Alone, port: int, host: str, guard: Guard, ready: Ready) -> None:
-    """Serves an API server without a scheduler, likewise, wherever `guard` has found it safe."""
-    local = server.local
-    asked = guard.admits if guard.asks else None
-    app = application(local.begin, local.told, settle=local.settle, finish=local.finish, guard=asked)
-    await _serve(app, local, server.loop, server.worker, port, host, guard, ready)
+    """Serves an API server without a scheduler, likewise."""
+    await _serve(server, port, ready, host, guard, ())
 
 
 async def _serve(
-    app: web.Application, local: Local, loop: Loop, worker: Worker, port: int, host: str, guard: Guard, ready: Ready
+    served: Cluster | Alone,
+    port: int,
+    ready: Ready,
+    host: str,
+    guard: Guard,
+    pages: Sequence[web.AbstractRouteDef],
 ) -> None:
+    local, loop, worker = served.local, served.loop, served.worker
+    asked = guard.admits if guard.asks else None
+    app = application(local.begin, local.told, routes=pages, settle=local.settle, finish=local.finish, guard=asked)
     driving = asyncio.create_task(loop.run())
     try:
         await _listen_until_signalled(app, port, ready, driving, host, guard)
