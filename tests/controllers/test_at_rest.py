@@ -58,10 +58,21 @@ def test_restarting_every_controller_changes_nothing():
 
 def test_there_is_one_controller_of_each_kind_and_groups_only_where_there_are_some():
     names = [type(machine).__name__ for machine in controllers(WITH_JOB)]
-    everyone = ["Jobs", "Collector", "Nodes", "Hollow", "PodGroups", "Disruption", "Volumes", "Claims", "Drivers"]
+    everyone = [
+        "Jobs",
+        "Collector",
+        "Nodes",
+        "Hollow",
+        "ResourceClaims",
+        "PodGroups",
+        "Disruption",
+        "Volumes",
+        "Claims",
+        "Drivers",
+    ]
     everyone += ["Deployments", "ReplicaSets", "StatefulSets", "DaemonSets"]
     assert sorted(names) == sorted(everyone)
     plain = [
         type(machine).__name__ for machine in controllers(Cluster().server.gates, run=False, volumes=False, apps=False)
     ]
-    assert sorted(plain) == sorted(["Jobs", "Collector", "Nodes", "Hollow"])
+    assert sorted(plain) == sorted(["Jobs", "Collector", "Nodes", "Hollow", "ResourceClaims"])

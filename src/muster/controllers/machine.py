@@ -15,6 +15,7 @@ from muster.controllers.hollow import Hollow
 from muster.controllers.jobs import Jobs
 from muster.controllers.nodes import Nodes
 from muster.controllers.podgroups import PodGroups
+from muster.controllers.resourceclaims import ResourceClaims
 from muster.controllers.volumes import Claims, Drivers, Volumes
 
 
@@ -42,6 +43,7 @@ def makers(
         "jobs": partial(Jobs, gates),
         "collector": partial(Collector, gates),
         "nodes": Nodes,
+        "resourceclaims": partial(ResourceClaims, gates),
         "hollow": partial(Hollow, run=run, start_delay=start_delay, stop_delay=stop_delay),
     }
     if gates.enabled("GenericWorkload"):
