@@ -19,8 +19,9 @@ from muster.controllers.writing import AGAIN, Pending, controller_of, event
 
 SETTLE: Instant = 20 * MILLISECOND
 """How long changes of children are collected before their owner is looked at."""
-CREATE, LOOK, DELETE, PATCH, CHECK, STATUS, SELF = "create", "look", "delete", "patch", "check", "status", "self"
-"""First parts of tags; the owner's uid follows, then a child's name (CREATE, LOOK) or uid (DELETE, PATCH)."""
+CREATE, LOOK, DELETE, PATCH, READ = "create", "look", "delete", "patch", "read"
+CHECK, STATUS, SELF = "check", "status", "self"
+"""First parts of tags; the owner's uid follows, then a child's name (CREATE, LOOK) or uid (DELETE, PATCH, READ)."""
 _API = "apps/v1"
 
 
@@ -81,13 +82,16 @@ class Care(ABC):
                 return self._all(resource, objects, now)
             case Woken((_, str(uid))):
                 return self._woken(uid, now)
-            case Written((str(what), str(uid), str(key)) as tag, response):
-                shown = self.pending.written(tag, response)
+            case Written((str(what), str(uid), str(key)), response):
+                what = PATCH if what == READ else what  # what was read is what came of the change
+                shown = self.pending.written((what, uid, key), response)
                 owner = self.owners.get(uid)
                 return self._written(what, owner, key, shown, response, now) if owner is not None else ()
-            case Refused((str(what), str(uid), str(key)) as tag, response):
-                self.pending.forget(tag)
-                owner = self.owners.get(uid)
+            case Refused((str(what), str(uid), str(key)), response):
+                owner, child = self.owners.get(uid), self.children.get(key)
+                if what == PATCH and response.status in (0, 409) and owner is not None and child is not None:
+                    return [Write(writes.get(self.child_resource, child.namespace, child.name), (READ, uid, key))]
+                self.pending.forget((PATCH if what == READ else what, uid, key))
                 return self._refused(what, owner, key, response, now) if owner is not None else ()
         return ()
 
@@ -292,7 +296,11 @@ class Care(ABC):
         return deleted(child) or (DELETE, owner.uid, child.uid) in self.pending
 
     def patch(self, owner: Owner, child: Object, body: Mapping[str, Any]) -> list[Effect]:
-        """Changes a child that still is as it was seen."""
+        """Changes a child that still is as it was seen.
+
+        Refused as outdated, or not answered, it may or may not have been changed already: then what there is is read,
+        and until the watch has shown that nothing is decided from what was known before.
+        """
         key = (PATCH, owner.uid, child.uid)
         if key in self.pending:
             return []
