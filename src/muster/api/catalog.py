@@ -18,6 +18,13 @@ from muster.api.table.core import (
     SERVICE,
     SERVICE_ACCOUNT,
 )
+from muster.api.table.devices import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
+)
 from muster.api.table.extension import (
     CUSTOM_RESOURCE_DEFINITION,
     MUTATING_WEBHOOK_CONFIGURATION,
@@ -27,12 +34,9 @@ from muster.api.table.extension import (
 )
 from muster.api.table.scheduling import (
     COMPOSITE_POD_GROUP,
-    DEVICE_CLASS,
     LEASE,
     POD_GROUP,
     PRIORITY_CLASS,
-    RESOURCE_CLAIM,
-    RESOURCE_CLAIM_TEMPLATE,
     RUNTIME_CLASS,
     WORKLOAD,
 )
@@ -78,6 +82,7 @@ __all__ = [
     "DAEMON_SET",
     "DEPLOYMENT",
     "DEVICE_CLASS",
+    "DEVICE_TAINT_RULE",
     "EVENT",
     "EVENTS_EVENT",
     "JOB",
@@ -99,6 +104,7 @@ __all__ = [
     "RESOURCE_CLAIM",
     "RESOURCE_CLAIM_TEMPLATE",
     "RESOURCE_QUOTA",
+    "RESOURCE_SLICE",
     "RUNTIME_CLASS",
     "SECRET",
     "SELF_SUBJECT_ACCESS_REVIEW",
@@ -141,6 +147,8 @@ KINDS: tuple[Kind, ...] = (
     RESOURCE_CLAIM,
     RESOURCE_CLAIM_TEMPLATE,
     DEVICE_CLASS,
+    RESOURCE_SLICE,
+    DEVICE_TAINT_RULE,
     LEASE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,

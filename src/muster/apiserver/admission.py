@@ -11,7 +11,7 @@ from typing import Any
 from muster.api import catalog
 from muster.api.catalog import Kind
 from muster.api.defaults import keys
-from muster.apiserver import default_class, limits, priority, status
+from muster.apiserver import default_class, devices, limits, priority, status
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
 
@@ -45,6 +45,8 @@ def on_create(call: Call, made: Json) -> None:
         _require_group(call, made, catalog.POD_GROUP, _group_of(made["spec"]))
         made["spec"] = tolerating(made["spec"])
         limits.on_create(call, made)
+    elif call.kind.resource in devices.RESOURCES:
+        devices.on_write(call, made, None)
     elif call.kind is catalog.PERSISTENT_VOLUME_CLAIM:
         default_class.on_create(call, made)
     elif call.kind.resource in PROTECTION:
@@ -71,6 +73,8 @@ def on_update(call: Call, made: Json, old: Raw) -> None:
     if call.kind is catalog.POD:
         if made["spec"].get("tolerations") != old["spec"].get("tolerations"):
             made["spec"] = tolerating(made["spec"])
+    elif call.kind.resource in devices.RESOURCES:
+        devices.on_write(call, made, old)
     elif call.kind is catalog.PRIORITY_CLASS and call.state.priority_admission:
         priority.on_update(call, made)
 

@@ -29,6 +29,8 @@ _COUNTED = frozenset(
     for kind in (
         catalog.POD,
         catalog.JOB,
+        catalog.RESOURCE_SLICE,
+        catalog.DEVICE_TAINT_RULE,
         catalog.REPLICA_SET,
         catalog.DEPLOYMENT,
         catalog.STATEFUL_SET,

@@ -1,8 +1,8 @@
-"""What a scheduler decides by: scheduling.k8s.io, node.k8s.io, coordination.k8s.io and resource.k8s.io."""
+"""What a scheduler decides by: scheduling.k8s.io, node.k8s.io and coordination.k8s.io."""
 
 from __future__ import annotations
 
-from muster.api import core, resource, scheduling
+from muster.api import core, scheduling
 from muster.api.defaults import groups
 from muster.api.defaults import small as small_defaults
 from muster.api.kind import Kind
@@ -37,19 +37,4 @@ RUNTIME_CLASS = Kind(
 LEASE = Kind(
     "Lease", "coordination.k8s.io", "v1", "leases", "lease", core.Lease,
     created_by_update=True, needs_revision=True, validate=small.lease,
-)  # fmt: skip
-RESOURCE_CLAIM = Kind(
-    "ResourceClaim", "resource.k8s.io", "v1", "resourceclaims", "resourceclaim", resource.ResourceClaim, (), True,
-    ("status",), status_keeps_metadata=True,
-    defaults=small_defaults.resource_claim, validate=small.resource_claim,
-)  # fmt: skip
-RESOURCE_CLAIM_TEMPLATE = Kind(
-    "ResourceClaimTemplate", "resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
-    resource.ResourceClaimTemplate,
-    defaults=small_defaults.resource_claim_template,
-    validate=small.resource_claim_template,
-)  # fmt: skip
-DEVICE_CLASS = Kind(
-    "DeviceClass", "resource.k8s.io", "v1", "deviceclasses", "deviceclass", resource.DeviceClass, (), False,
-    validate=small.device_class,
 )  # fmt: skip

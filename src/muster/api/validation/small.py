@@ -1,4 +1,4 @@
-"""Rules for the small kinds: Namespace, PriorityClass, PodDisruptionBudget, RuntimeClass, Lease, DRA kinds."""
+"""Rules for the small kinds: Namespace, PriorityClass, PodDisruptionBudget, RuntimeClass, Lease."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from muster.api import core, resource
+from muster.api import core
 from muster.api.gates import FeatureGates
 from muster.api.meta import ObjectMeta, Part
 from muster.api.validation import checks, groups, meta, names
@@ -20,7 +20,6 @@ Validator = Callable[[Raw, Raw | None, FeatureGates], Errors]
 SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _PERCENT = re.compile(r"\d+%", re.ASCII)
 _UNHEALTHY = ("IfHealthyBudget", "AlwaysAllow")
-DEVICE_REQUESTS = 32
 
 
 def rules(
@@ -114,49 +113,8 @@ def _lease(new: core.Lease, old: core.Lease | None) -> Errors:
     return errors + checks.time(spec.renew_time, SPEC / "renewTime")
 
 
-# --- resource.k8s.io ---------------------------------------------------------------------------------------------
-
-
-def _claim(new: resource.ResourceClaim, old: resource.ResourceClaim | None) -> Errors:
-    errors = _device_requests(new.spec, SPEC)
-    return errors + (checks.unchanged(new.spec, old.spec, SPEC) if old is not None else [])
-
-
-def _claim_template(new: resource.ResourceClaimTemplate, old: resource.ResourceClaimTemplate | None) -> Errors:
-    errors = _device_requests(new.spec.spec, SPEC / "spec")
-    return errors + (checks.unchanged(new.spec, old.spec, SPEC) if old is not None else [])
-
-
-def _device_requests(spec: resource.ResourceClaimSpec, path: Path) -> Errors:
-    at = path / "devices" / "requests"
-    requests = spec.devices.requests
-    if len(requests) > DEVICE_REQUESTS:
-        return [at.too_many(len(requests), DEVICE_REQUESTS)]
-    errors: Errors = []
-    seen: set[str] = set()
-    for i, request in enumerate(requests):
-        errors += checks.text(request.name, at // i / "name", names.dns_label)
-        if request.name in seen:
-            errors.append((at // i / "name").duplicate(request.name))
-        seen.add(request.name)
-        if (request.exactly is None) == (not request.first_available):
-            errors.append((at // i).invalid(request.name, "must specify exactly one of exactly, firstAvailable"))
-        if request.exactly is not None:
-            name = request.exactly.device_class_name
-            errors += checks.text(name, at // i / "exactly" / "deviceClassName", names.dns_subdomain)
-    return errors
-
-
-def _device_class(new: resource.DeviceClass, old: resource.DeviceClass | None) -> Errors:
-    name = new.spec.extended_resource_name
-    return checks.formatted(name, SPEC / "extendedResourceName", names.label_key) if name else []
-
-
 namespace = rules(core.Namespace, _nothing, namespaced=False, name=names.dns_label)
 priority_class = rules(core.PriorityClass, _priority_class, namespaced=False)
 disruption_budget = rules(core.PodDisruptionBudget, _disruption_budget)
 runtime_class = rules(core.RuntimeClass, _runtime_class, namespaced=False)
 lease = rules(core.Lease, _lease)
-resource_claim = rules(resource.ResourceClaim, _claim)
-resource_claim_template = rules(resource.ResourceClaimTemplate, _claim_template)
-device_class = rules(resource.DeviceClass, _device_class, namespaced=False)
