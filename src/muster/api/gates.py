@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -222,7 +223,9 @@ def _known(name: str) -> Gate:
         return gate
     if name in MERGED:
         raise ValueError(f"feature gate {name} was removed in v1.37: it is part of {MERGED[name]} now")
-    raise ValueError(f"unknown feature gate {name!r}; known: {', '.join(sorted(GATES))}")
+    near = difflib.get_close_matches(name, GATES, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(GATES))}"
+    raise ValueError(f"unknown feature gate {name!r}; {hint}")
 
 
 def _lacking(name: str, on: Iterable[str]) -> list[str]:

@@ -41,6 +41,7 @@ _VERBS_OF = {"finalize": ["update"]}
 _IN_ALL = (
     "pods",
     "jobs",
+    "cronjobs",
     "services",
     "replicationcontrollers",
     "replicasets",

@@ -11,7 +11,8 @@ from muster.api import catalog
 from muster.cli import trees
 from muster.cli.client import Answer, Client, told
 from muster.cli.failure import USAGE, Failure
-from muster.cli.objects import named, resolve
+from muster.cli.kinds import Kinds, built_in
+from muster.cli.objects import resolve
 from muster.model.topology import detected_levels
 
 Verdict = Mapping[str, Any]
@@ -66,10 +67,10 @@ def _queue(waiting: list[Verdict]) -> str:
 
 def _target(client: Client, what: str, name: str | None, namespace: str) -> tuple[catalog.Kind, str]:
     """The PodGroup or Pod that is meant; a Job stands for its PodGroup, a bare name for whatever is called so."""
-    if name is None and "/" not in what and not _is_kind(what):
+    if name is None and "/" not in what and built_in(what) is None:
         kind, name = _called(client, what, namespace), what
     else:
-        kind, name = resolve(what, name)
+        kind, name = resolve(what, name, Kinds(client))
     if name is None:
         raise Failure(f"{what}: the name is missing; write {what}/NAME", USAGE)
     if kind is catalog.JOB:
@@ -77,14 +78,6 @@ def _target(client: Client, what: str, name: str | None, namespace: str) -> tupl
     if kind not in SCHEDULED:
         raise Failure(f"{what}: {kind.plural} are not scheduled; name a podgroup, a pod or a job", USAGE)
     return kind, name
-
-
-def _is_kind(word: str) -> bool:
-    try:
-        named(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _called(client: Client, name: str, namespace: str) -> catalog.Kind:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muster.api import catalog
+import msgspec
+
+from muster.api import catalog, definitions
 from muster.cli.failure import USAGE, Failure, not_a_segment
+from muster.cli.kinds import known
 from muster.cli.printing import label
 from muster.runtime import documents
 from muster.runtime.documents import Document, DocumentError
 
+Find = Callable[[str, str], catalog.Kind]
+"""apiVersion and kind to the kind.
+
+Raises:
+    ValueError: there is none.
+"""
 STRICT = {"fieldValidation": "Strict"}
 """Query of a write that refuses fields the kind does not have."""
 
@@ -31,8 +41,10 @@ class Manifest(NamedTuple):
         return label(self.kind, self.name)
 
 
-def load(files: Sequence[str], namespace: str) -> list[Manifest]:
+def load(files: Sequence[str], namespace: str, find: Find = known) -> list[Manifest]:
     """Every object of the files, in order; the items of a List one by one.
+
+    `find` says what kind an object is of; kinds that the files define themselves count as well.
 
     Raises:
         Failure: names the file, the line or field, and what to change.
@@ -43,13 +55,57 @@ def load(files: Sequence[str], namespace: str) -> list[Manifest]:
         found = [document for name in files for document in _documents(name)]
     except DocumentError as error:
         raise Failure(str(error)) from None
-    manifests = [manifest(part, namespace) for document in found for part in _parts(document)]
+    parts = [part for document in found for part in _parts(document)]
+    find = _with_defined(parts, find)
+    manifests = [manifest(part, namespace, find) for part in parts]
     if not manifests:
         raise Failure(f"{', '.join(files)}: no object in there; a manifest has apiVersion, kind and metadata")
     return manifests
 
 
-def manifest(document: Document, namespace: str) -> Manifest:
+def _with_defined(parts: Sequence[Document], find: Find) -> Find:
+    """Also knows the kinds of the CustomResourceDefinitions among these objects, as far as those can be read."""
+    defined: dict[tuple[str, str], catalog.Kind] = {}
+    for part in parts:
+        with contextlib.suppress(msgspec.ValidationError):
+            given = msgspec.convert(part.value, _Definition)
+            group, names = given.spec.group, given.spec.names
+            namespaced = given.spec.scope == "Namespaced"
+            for version in given.spec.versions:
+                struct, single = definitions.CustomObject, names.singular or names.kind.lower()
+                kind = catalog.Kind(names.kind, group, version.name, names.plural, single, struct, (), namespaced)
+                defined[kind.api_version, kind.kind] = kind
+
+    def found(api_version: str, kind: str) -> catalog.Kind:
+        return defined.get((api_version, kind)) or find(api_version, kind)
+
+    return found
+
+
+class _Names(msgspec.Struct):
+    plural: str
+    kind: str
+    singular: str = ""
+
+
+class _Version(msgspec.Struct):
+    name: str
+
+
+class _Spec(msgspec.Struct):
+    group: str
+    names: _Names
+    versions: list[_Version]
+    scope: str = ""
+
+
+class _Definition(msgspec.Struct, tag_field="kind", tag="CustomResourceDefinition"):
+    """What a definition says of names; the server checks the rest."""
+
+    spec: _Spec
+
+
+def manifest(document: Document, namespace: str, find: Find = known) -> Manifest:
     """One object, of a kind that Muster serves and with a name.
 
     Raises:
@@ -62,7 +118,7 @@ def manifest(document: Document, namespace: str) -> Manifest:
         if not isinstance(body.get(field), str) or not body[field]:
             raise Failure(f"{source}: {field}: missing or no text; give for example {example}")
     try:
-        kind = catalog.by_kind(body["apiVersion"], body["kind"])
+        kind = find(body["apiVersion"], body["kind"])
     except ValueError as error:
         raise Failure(f"{source}: {error}") from None
     meta = body.get("metadata")

@@ -10,6 +10,7 @@ from muster.api.calls import MERGE_PATCH
 from muster.cli import printing
 from muster.cli.client import Answer, Client, told
 from muster.cli.failure import FAILED, USAGE, Failure, complain, not_a_segment
+from muster.cli.kinds import Kinds
 from muster.cli.manifests import STRICT, Manifest, load
 
 WITH_DEPENDENTS = {"propagationPolicy": "Background"}
@@ -30,24 +31,31 @@ class Target(NamedTuple):
 
 def apply(files: Sequence[str], namespace: str, server: str | None) -> int:
     """Creates or merges every object; goes on after a refusal and fails in the end."""
-    manifests, client = load(files, namespace), Client(server)
+    client = Client(server)
+    manifests = load(files, namespace, Kinds(client).of)
     return _each(manifests, lambda one: _apply(client, one))
 
 
 def get(target: Target, output: str, selector: str, server: str | None) -> int:
     if output not in (*printing.OUTPUTS, TREE):
         raise Failure(f"-o {output}: unknown output; known: {', '.join((*printing.OUTPUTS, TREE))}", USAGE)
-    kind, names = several(target.kind, target.names)
     client = Client(server)
+    kind, names = several(target.kind, target.names, Kinds(client))
     if names and selector:
         raise Failure(f"-l {selector}: a selector picks among all {kind.plural}; leave it or the name out", USAGE)
     if names and target.namespace is None and kind.namespaced:
         raise Failure(f"-A: {kind.singular}/{names[0]} is in one namespace; name it with -n", USAGE)
     if output == TREE:
         return _tree(client, kind, names, target.namespace, selector)
+    query = {"labelSelector": selector} if selector else None
+    if output == "table" and kind not in catalog.KINDS:
+        paths = [kind.path(target.namespace, name) for name in names] or [kind.path(target.namespace)]
+        tables = [client.get(path, query, printing.AS_TABLE) for path in paths]
+        printing.show_tables(kind, tables, with_namespace=kind.namespaced and target.namespace is None)
+        return 0
     found = [client.get(kind.path(target.namespace, name)) for name in names]
     if not names:
-        found = client.get(kind.path(target.namespace), {"labelSelector": selector} if selector else None)["items"]
+        found = client.get(kind.path(target.namespace), query)["items"]
     body = found[0] if len(names) == 1 else {"apiVersion": "v1", "kind": "List", "items": found}
     printing.show(kind, body, output, with_namespace=kind.namespaced and target.namespace is None)
     return 0
@@ -69,31 +77,32 @@ def delete(kind: str | None, names: Sequence[str], files: Sequence[str], namespa
     if files and kind is not None:
         raise Failure("give either KIND NAME or -f FILE, not both", USAGE)
     if files:
-        manifests, client = load(files, namespace), Client(server)
+        client = Client(server)
+        manifests = load(files, namespace, Kinds(client).of)
         _check_named(manifests)
         return _each(manifests, lambda one: _delete(client, one.kind, one.namespace, one.name))
     if kind is None:
         raise Failure("name what to delete: KIND NAME, KIND/NAME, or -f FILE", USAGE)
-    found, chosen = several(kind, names)
+    client = Client(server)
+    found, chosen = several(kind, names, Kinds(client))
     if not chosen:
         raise Failure(f"NAME is missing: say which of the {found.plural} to delete", USAGE)
-    client = Client(server)
     return _each(chosen, lambda name: _delete(client, found, namespace, name))
 
 
-def several(kind: str, names: Sequence[str]) -> tuple[catalog.Kind, list[str]]:
+def several(kind: str, names: Sequence[str], kinds: Kinds) -> tuple[catalog.Kind, list[str]]:
     """`pods`, `pod/x` or `pod` and any number of names to the kind and the names.
 
     Raises:
         Failure: see `resolve`.
     """
-    found, first = resolve(kind, names[0] if names else None)
+    found, first = resolve(kind, names[0] if names else None, kinds)
     for name in names[1:]:
         _checked_name(name)
     return found, [*names] or ([first] if first else [])
 
 
-def resolve(kind: str, name: str | None) -> tuple[catalog.Kind, str | None]:
+def resolve(kind: str, name: str | None, kinds: Kinds) -> tuple[catalog.Kind, str | None]:
     """`pod/x` or `pod` and `x` to the kind and the name; also as printed, `podgroup.scheduling.k8s.io/x`.
 
     Raises:
@@ -107,30 +116,13 @@ def resolve(kind: str, name: str | None) -> tuple[catalog.Kind, str | None]:
     chosen = inline or name
     if chosen is not None:
         _checked_name(chosen)
-    try:
-        return named(word), chosen
-    except ValueError as error:
-        raise Failure(f"KIND: {error}", USAGE) from None
+    return kinds.named(word), chosen
 
 
 def _checked_name(name: str) -> None:
     fault = not_a_segment(name)
     if fault:
         raise Failure(f"NAME: {fault}", USAGE)
-
-
-def named(word: str) -> catalog.Kind:
-    """The kind of a plural, singular, kind or short name, alone or with its group: `job` or `job.batch`.
-
-    Raises:
-        ValueError: there is none.
-    """
-    short, _, group = word.partition(".")
-    try:
-        kind = catalog.named(short)
-    except ValueError:
-        return catalog.named(word)
-    return kind if group in ("", kind.group) else catalog.named(word)
 
 
 def _each(things: Sequence[Any], act: Any) -> int:

@@ -14,6 +14,7 @@ from muster.runtime.clock import SystemClock
 Raw = Mapping[str, Any]
 Column = tuple[str, Callable[[Raw], str]]
 
+AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 OUTPUTS = ("table", "yaml", "json", "name")
 
 
@@ -48,6 +49,21 @@ def show(kind: Kind, body: Raw, output: str, *, with_namespace: bool) -> None:
         columns = _columns(kind.kind)
         head = [("NAMESPACE", lambda item: _at(item, "metadata.namespace")), *columns] if with_namespace else columns
         print(table([name for name, _ in head], [[value(item) for _, value in head] for item in items]))
+
+
+def show_tables(kind: Kind, tables: Sequence[Raw], *, with_namespace: bool) -> None:
+    """Prints Tables that the server has made of objects of a kind that Muster has no columns for."""
+    shown = [index for index, one in enumerate(tables[0]["columnDefinitions"]) if not one.get("priority")]
+    head = [str(tables[0]["columnDefinitions"][index]["name"]).upper() for index in shown]
+    rows = [row for body in tables for row in body["rows"]]
+    lines = [["" if row["cells"][index] is None else str(row["cells"][index]) for index in shown] for row in rows]
+    if not rows:
+        print(f"no {kind.plural} found")
+        return
+    if with_namespace:
+        head = ["NAMESPACE", *head]
+        lines = [[_at(row, "object.metadata.namespace"), *line] for row, line in zip(rows, lines, strict=True)]
+    print(table(head, lines))
 
 
 def label(kind: Kind, name: str) -> str:
