@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from muster.api.calls import Request, Response
+from muster.api.calls import STRATEGIC_PATCH, Request, Response
 from muster.api.gates import FeatureGates
 from muster.api.instant import Instant, to_time
 from muster.api.machine import ADDED, DELETED, MODIFIED, Listed, Observed, Refused, WakeAt, Woken, Write, Written
@@ -19,6 +19,7 @@ from muster.plugins import default_profile
 from muster.scheduler.effects import Decide
 from muster.scheduler.events import Decided
 from muster.scheduler.machine import Scheduler
+from muster.scheduler.slots import PLAN
 
 START: Instant = 1_767_225_600_000_000
 SECOND: Instant = 1_000_000
@@ -182,6 +183,8 @@ class Driver:
             return Response(201, request.body)
         if parts[-2].startswith("persistentvolume"):
             return self._patch_volume(parts[-2], parts[-1], request.body)
+        if request.content_type != STRATEGIC_PATCH:
+            return self._annotate(parts[-2], parts[-1], request.body)
         resource, name = parts[-3], parts[-2]
         old = self.objects[resource].get(("default", name))
         if old is None:
@@ -193,6 +196,29 @@ class Driver:
             return _status(409)
         self.put(_patched(old, request.body["status"]), MODIFIED)
         return Response(200, {})
+
+    def _annotate(self, resource: str, name: str, body: Any) -> Response:
+        """The plan of a group: set by a merge patch, removed by a JSON patch if it is what it is thought to be."""
+        old = self.objects[resource].get(("default", name))
+        if f"plan:{name}" in self.refuse or old is None:
+            return _status(self.refuse.get(f"plan:{name}", 404))
+        new = copy.deepcopy(old)
+        notes = new["metadata"].setdefault("annotations", {})
+        if isinstance(body, list):
+            if notes.get(PLAN) != body[0]["value"]:
+                return _status(422)
+            del notes[PLAN]
+        elif old["metadata"]["uid"] != body["metadata"]["uid"]:
+            return _status(409)
+        else:
+            notes.update(body["metadata"]["annotations"])
+        self.put(new, MODIFIED)
+        return Response(200, {})
+
+    def plan(self, name: str, kind: str = "PodGroup") -> str | None:
+        """The plan that a group carries."""
+        text: str | None = self.objects[PLURALS[kind]][("default", name)]["metadata"].get("annotations", {}).get(PLAN)
+        return text
 
     def _patch_volume(self, resource: str, name: str, body: Json) -> Response:
         """A merge patch of a volume or a claim, as far as the scheduler sends one."""

@@ -65,13 +65,37 @@ def test_an_entry_with_nothing_bound_gives_its_slots_back_after_a_minute_and_let
     assert driver.scheduler.diagnoses[driver.group("z")].pending == 1
 
 
-@pytest.mark.parametrize("status", [404, 409])
-def test_a_binding_that_can_never_succeed_is_dropped_and_its_slot_is_free(status):
+def test_the_slot_of_a_pod_that_the_server_does_not_know_is_free_at_once():
     driver = Driver()
-    driver.refuse = {"p": status}
+    driver.refuse = {"p": 404}
     driver.create(node_manifest("n1", gpus=1), pod_manifest("p", gpus=1))
     assert gpus(driver, "n1") == 0
     driver.create(pod_manifest("q", gpus=1))
+    assert driver.bound() == {"q"}
+
+
+def test_a_conflict_keeps_the_slot_until_the_watch_tells_what_became_of_the_pod():
+    """The pod is bound already, perhaps there: its room must not be given away before that is seen."""
+    driver = Driver()
+    driver.refuse = {"p": 409}
+    driver.create(node_manifest("n1", gpus=1), pod_manifest("p", gpus=1), pod_manifest("q", gpus=1))
+    assert gpus(driver, "n1") == 1
+    assert driver.condition("Pod", "p") is None, "of a conflict nobody is told"
+    driver.change("Pod", "p", lambda raw: raw["spec"].update(nodeName="n1"))
+    driver.advance(30)
+    assert driver.bound() == {"p"}
+    assert gpus(driver, "n1") == 1
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 422, 429, 500, 503])
+def test_whatever_a_binding_is_refused_for_the_poisoned_pod_starves_nobody(status):
+    """Conflict, webhook, quota, server error: its slot is kept for a minute, then others have their turn."""
+    driver = Driver()
+    driver.refuse = {"poison": status}
+    driver.create(node_manifest("n1", gpus=1), pod_manifest("poison", gpus=1, priority=100), pod_manifest("q", gpus=1))
+    driver.advance(59)
+    assert driver.bound() == set()
+    driver.advance(3)
     assert driver.bound() == {"q"}
 
 

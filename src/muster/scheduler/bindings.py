@@ -8,13 +8,14 @@ from enum import Enum
 from typing import NamedTuple
 
 from muster.api.instant import Instant
-from muster.model.records import EntryKey, PodRecord
+from muster.model.records import EntryKey, NodeRecord, PodRecord
 
 
 class Step(Enum):
     """Where a decided pod is on its way."""
 
     ASSUMED = "assumed"
+    RECORDING = "recording"
     CLAIMING = "claiming"
     READY = "ready"
     BINDING = "binding"
@@ -27,6 +28,7 @@ class Step(Enum):
 class Happening(Enum):
     """What moves it on."""
 
+    NOTED = "the plan of its gang was sent to be recorded"
     PREPARED = "what its claims need was sent, and is waited for"
     HELD = "its claims are bound, those of others of its group are waited for"
     SENT = "the binding was sent"
@@ -38,6 +40,13 @@ class Happening(Enum):
 
 
 TRANSITIONS: Mapping[tuple[Step, Happening], Step] = {
+    (Step.ASSUMED, Happening.NOTED): Step.RECORDING,
+    (Step.RECORDING, Happening.SENT): Step.BINDING,
+    (Step.RECORDING, Happening.PREPARED): Step.CLAIMING,
+    (Step.RECORDING, Happening.HELD): Step.READY,
+    (Step.RECORDING, Happening.GONE): Step.DROPPED,
+    (Step.RECORDING, Happening.SEEN): Step.DONE,
+    (Step.RECORDING, Happening.EXPIRED): Step.DROPPED,
     (Step.ASSUMED, Happening.SENT): Step.BINDING,
     (Step.ASSUMED, Happening.PREPARED): Step.CLAIMING,
     (Step.ASSUMED, Happening.HELD): Step.READY,
@@ -94,11 +103,15 @@ class Binding:
     """When it was refused for the first time."""
     message: str = ""
     """What the server said last."""
+    status: int = 0
+    """With which code."""
     expires_at: Instant = 0
     """When it stops waiting for its claims."""
     ready: bool = False
     """Its claims were bound, or it has none."""
     unanswered: int = 0
     """Writes for its claims that are under way."""
+    place: NodeRecord | None = None
+    """The node as it was when the pod was placed there."""
     checked_at: int = -1
     """Generation of the node when the pod was last found to fit there."""

@@ -1,4 +1,4 @@
-"""From a decision to bound pods: the re-check of a plan, and every pod's way to its node (`bindings`)."""
+"""From a decision that holds (`recheck`) to bound pods: every pod's way to its node (`bindings`)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from muster.api import writes
 from muster.api.calls import Response
 from muster.api.instant import MINUTE, Instant
 from muster.api.machine import Write
-from muster.engine.fit import in_one_domain, still_fits
 from muster.engine.profile import Profile
 from muster.model.keys import Key
 from muster.model.plan import Plan
-from muster.model.records import EntryKey, EntryKind, GroupNode, Phase, PodRecord, QueueEntry
+from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEntry
 from muster.scheduler.bindings import ENDED, SETTLED, TRANSITIONS, Binding, BindTag, Happening, Step
 from muster.scheduler.cache import Cache
 from muster.scheduler.entries import backoff
 from muster.scheduler.parties import Parties
 from muster.scheduler.prebind import PATIENCE, TIMED_OUT, Prebind, VolumeTag
-from muster.scheduler.trees import is_satisfied, lets, nodes_of, tree_of
+from muster.scheduler.recheck import Recheck
+from muster.scheduler.recording import Record, Recording, said, uncertain
+from muster.scheduler.trees import is_satisfied, tree_of
 from muster.scheduler.volumes import Topic, claims_of
 
 GIVE_UP: Instant = MINUTE
@@ -33,115 +34,29 @@ class Commit:
     def __init__(self, cache: Cache, profile: Profile) -> None:
         self.cache = cache
         self.bindings: dict[str, Binding] = {}
-        self._profile = profile
         self._retries: list[tuple[Instant, str]] = []
         self._refused: dict[EntryKey, dict[str, Binding]] = {}
         """Bindings that were refused and not accepted since, by entry and pod uid."""
         self._arrived: list[Binding] = []
         self.prebind = Prebind(cache)
+        self.recheck = Recheck(cache, profile, self.prebind)
         self.parties = Parties(cache)
+        self.recording = Recording(cache)
+        self._underway: dict[EntryKey, dict[str, Binding]] = {}
+        """Pods of groups that are not bound for certain yet."""
         self._claimants: Counter[Key] = Counter()
         """How many of the bindings use each claim."""
         self.claiming: dict[str, Binding] = {}
         """Those that wait for claims, their own or those of others of their group, by pod uid."""
         self._claiming_by: dict[Key, set[str]] = {}
 
-    # -- the re-check
-
-    def changed_nodes(self, plans: Sequence[Plan]) -> frozenset[str]:
-        """Nodes that these plans rely on and that are not as they were. To be asked before any of them is taken."""
-        generation, version = self.cache.rooms.generation, self.cache.neighbours.version
-        return frozenset(
-            node
-            for plan in plans
-            for node, at in (plan.generations or {}).items()
-            if generation(node) != at or plan.neighbours not in (None, version)
-        )
-
-    def holds(self, head: QueueEntry, plan: Plan, changed: frozenset[str]) -> bool:
-        """Whether a plan can be taken as it is: its pods and group are as they were, and its nodes too or fit still."""
-        if not all(self._is_as_it_was(record, head, plan) for record in self._bound_by(head, plan)):
-            return False
-        if head.group is not None and not self._reaches_minimum(head, len(plan.binds)):
-            return False
-        if head.tree is not None and not self._satisfies_tree(head, plan):
-            return False
-        if head.group is not None and not self._is_together(head.group.key, {step.node for step in plan.binds}):
-            return False
-        pods = {record.uid: record for record in head.pods}
-        storing = any(pods[step.uid].volumes is not None for step in plan.binds)
-        if not storing and changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
-            return True
-        placements = [(pods[step.uid], step.node) for step in plan.binds]
-        if not still_fits(self.cache.snapshot(), self._profile, placements):
-            return False
-        return not storing or self.prebind.choices(placements) is not None
-
-    def _bound_by(self, head: QueueEntry, plan: Plan) -> Iterator[PodRecord]:
-        taken = {step.uid for step in plan.binds}
-        return (record for record in head.pods if record.uid in taken)
-
-    def _is_as_it_was(self, record: PodRecord, head: QueueEntry, plan: Plan) -> bool:
-        now = self.cache.pods.get(record.key)
-        return now is record or (
-            now is not None
-            and now.uid == record.uid
-            and now.phase is Phase.PENDING
-            and not now.terminating
-            and now.cls is record.cls
-            and now.priority == record.priority
-            and now.scheduler_name == record.scheduler_name
-            and record.uid not in self.cache.assumed
-        )
-
-    def _reaches_minimum(self, head: QueueEntry, placed: int) -> bool:
-        assert head.group is not None
-        group, members = self.cache.groups.get(head.group.key), self.cache.members.get(head.group.key)
-        if group is None or group.terminating or members is None or group.uid != head.group.uid:
-            return False
-        return len(members.running) + len(members.succeeded) + placed >= group.min_count
-
-    def _is_together(self, key: Key, nodes: Iterable[str] = ()) -> bool:
-        """Whether the running members of a group and these nodes are in one domain, if it has to be in one."""
-        group, members = self.cache.groups.get(key), self.cache.members.get(key)
-        if group is None or members is None or group.topology_key is None:
-            return True
-        names = {record.node or self.cache.assumed[record.uid] for record in members.running.values()}
-        return in_one_domain((self.cache.nodes.get(name) for name in names.union(nodes)), group.topology_key)
-
-    def _satisfies_tree(self, head: QueueEntry, plan: Plan) -> bool:
-        """Whether every group on the way down to a pod of the plan is there and has its minimum with it."""
-        root = self.cache.forest.composites.get(head.key.key)
-        if root is None or root.uid != head.uid or root.terminating or root.parent is not None:
-            return False
-        placed: Counter[Key] = Counter()
-        for record in self._bound_by(head, plan):
-            if self.cache.owner(record) != head.key or record.group is None:
-                return False
-            placed[Key(record.key.namespace, record.group)] += 1
-        tree = tree_of(self.cache, head.key.key)
-        groups = {record.uid: record.group or "" for record in head.pods}
-        where: dict[str, set[str]] = {}
-        for step in plan.binds:
-            where.setdefault(groups[step.uid], set()).add(step.node)
-        return lets(tree, placed) and self._are_together(tree, where)
-
-    def _are_together(self, tree: GroupNode, where: Mapping[str, set[str]]) -> bool:
-        """Whether each group above these PodGroups is in one domain, if it has to be, with these nodes added."""
-        for group in nodes_of(tree):
-            key, leaves = group.record.topology_key, tuple(group.leaves())
-            if key is None or not any(leaf.record.key.name in where for leaf in leaves):
-                continue
-            names = {pod.node for leaf in leaves for pod in leaf.bound if pod.node is not None}
-            names.update(*(where.get(leaf.record.key.name, ()) for leaf in leaves))
-            if not in_one_domain((self.cache.nodes.get(name) for name in names), key):
-                return False
-        return True
-
     # -- the way of each pod
 
-    def start(self, head: QueueEntry, plan: Plan, now: Instant, *, quiet: bool) -> Iterator[Write]:
-        """Assumes every pod of the plan on its node and sends the bindings, or first what their claims need."""
+    def start(self, head: QueueEntry, plan: Plan, now: Instant, *, quiet: bool, recorded: str = "") -> Iterator[Write]:
+        """Assumes every pod of the plan on its node and sends the bindings, or first what their claims need.
+
+        A gang's plan is recorded before that (M11), unless it is `recorded` on the group already.
+        """
         by_uid = {record.uid: record for record in head.pods}
         storing = [(by_uid[step.uid], step.node) for step in plan.binds if by_uid[step.uid].volumes is not None]
         if storing:
@@ -150,13 +65,56 @@ class Commit:
         for step in plan.binds:
             binding = Binding(self.cache.pods[by_uid[step.uid].key], step.node, head.key, quiet)
             binding.ready = not self.prebind.unbound(binding.record)
+            binding.place = self.cache.nodes.get(step.node)
             self.cache.assume(binding.record, step.node)
             self.bindings[step.uid] = binding
             self._claimants.update(claims_of(binding.record))
             fresh.append(binding)
         self.parties.join(fresh)
+        if recorded:
+            self.recording.adopt(head.key, head.uid, recorded, fresh)
+        elif self._is_to_be_recorded(head.key, fresh):
+            for binding in fresh:
+                self._move(binding, Happening.NOTED)
+            yield from self.recording.begin(head.key, head.uid, fresh)
+            return
         for binding in fresh:
             yield from self._send(binding, now)
+
+    def _is_to_be_recorded(self, key: EntryKey, fresh: Sequence[Binding]) -> bool:
+        if key.kind is EntryKind.POD:
+            return False
+        underway = self._underway.setdefault(key, {})
+        underway.update((binding.record.uid, binding) for binding in fresh)
+        return self.recording.needed(key, (it.record for it in fresh), uncertain(underway.values()))
+
+    def may_be_bound(self, record: Record) -> bool:
+        """Whether a plan that was decided before it was recorded still holds."""
+        if self._is_out_of_reach(record.entry):
+            return False
+        waiting = record.waiting
+        if all(self._is_untouched(binding) for binding in waiting):
+            return True
+        return all(self._still_belongs(binding) for binding in waiting) and self._fit(waiting)
+
+    def _is_untouched(self, binding: Binding) -> bool:
+        """Whether nobody else has changed its node, as far as it needs no filter to say so."""
+        record, node = binding.record, self.cache.nodes.get(binding.node)
+        if node is None or binding.place is None or (node is not binding.place and node != binding.place):
+            return False
+        if record.cls.host_ports or record.cls.demands is not None or record.volumes is not None:
+            return False
+        return min(self.cache.rooms.free(binding.node), default=0) >= 0
+
+    def bind_recorded(self, record: Record, now: Instant) -> Iterator[Write]:
+        """Their plan is written down: the pods may be bound."""
+        for binding in record.waiting:
+            yield from self._send(binding, now)
+
+    def drop_recording(self, record: Record) -> None:
+        """Gives back the slots of a plan that is not carried out."""
+        for binding in record.waiting:
+            self.drop(binding)
 
     def _send(self, binding: Binding, now: Instant) -> Iterator[Write]:
         if binding.record.volumes is not None and self.prebind.unbound(binding.record):
@@ -201,6 +159,7 @@ class Commit:
                     del self._claiming_by[key]
         if binding.step in SETTLED:
             self._no_longer_refused(binding)
+            self._settled(binding)
         if binding.step in ENDED:
             del self.bindings[binding.record.uid]
             self.parties.leave(binding, ended=True)
@@ -209,6 +168,13 @@ class Commit:
         if binding.step in ENDED and binding.record.volumes is not None:
             self._release(binding.record)
         return binding.step
+
+    def _settled(self, binding: Binding) -> None:
+        """It is bound for certain, or not on its way any more."""
+        self.recording.left(binding)
+        underway = self._underway.get(binding.entry)
+        if underway is not None and underway.pop(binding.record.uid, None) is not None and not underway:
+            del self._underway[binding.entry]
 
     def _release(self, record: PodRecord) -> None:
         """What was chosen for its claims is free again, but for those that others on their way use too."""
@@ -230,7 +196,7 @@ class Commit:
         if response.ok:
             self._move(binding, Happening.ACCEPTED)
             return binding
-        binding.message = _said(response)
+        binding.message, binding.status = said(response), response.status
         self._refuse(binding, response, now)
         return binding
 
@@ -245,12 +211,12 @@ class Commit:
                 self._no_longer_refused(binding)
                 binding.refused_at = None
             return None
-        binding.message = _said(response)
+        binding.message = said(response)
         self._refuse(binding, response, now)
         return binding
 
     def _refuse(self, binding: Binding, response: Response, now: Instant) -> None:
-        if response.status in (404, 409, 410):
+        if response.status in (404, 410):
             self._move(binding, Happening.GONE)
             return
         self._move(binding, Happening.REFUSED)
@@ -340,27 +306,32 @@ class Commit:
         if not self._still_belongs(binding):
             return False
         at = self.cache.rooms.generation(binding.node)
-        return binding.checked_at == at or self._fits(binding)
+        if binding.checked_at != at and not self._fit([binding]):
+            return False
+        binding.checked_at = self.cache.rooms.generation(binding.node)
+        return True
 
     def _still_belongs(self, binding: Binding) -> bool:
         """Whether the groups of the pod, it included, are still in one domain where they have to be."""
         if binding.entry.kind is EntryKind.COMPOSITE:
             tree, leaf = tree_of(self.cache, binding.entry.key), binding.record.group or ""
-            return self._are_together(tree, {leaf: {binding.node}})
-        return binding.entry.kind is EntryKind.POD or self._is_together(binding.entry.key)
+            return self.recheck.are_together(tree, {leaf: {binding.node}})
+        return binding.entry.kind is EntryKind.POD or self.recheck.is_together(binding.entry.key)
 
-    def _fits(self, binding: Binding) -> bool:
-        """Asks the filters with the pod off the node; if they agree it is back there afterwards."""
-        record, touched = self.cache.pods[binding.record.key], dict(self.cache.rooms.touched)
-        moved = set(self.cache.stock.moved)
-        self.cache.forget(record)
-        fits = still_fits(self.cache.snapshot(), self._profile, [(record, binding.node)])
-        if fits:
-            self.cache.assume(record, binding.node)
-            self.cache.rooms.touched = touched
-            self.cache.stock.moved = moved
-            binding.checked_at = self.cache.rooms.generation(binding.node)
-        return fits
+    def _fit(self, bindings: Sequence[Binding]) -> bool:
+        """Asks the filters with these pods off their nodes; if they agree they are back there afterwards."""
+        records = [self.cache.pods[binding.record.key] for binding in bindings]
+        touched, moved = dict(self.cache.rooms.touched), set(self.cache.stock.moved)
+        for record in records:
+            self.cache.forget(record)
+        placements = [(record, binding.node) for record, binding in zip(records, bindings, strict=True)]
+        if not self.recheck.fits(placements):
+            return False
+        for record, node in placements:
+            self.cache.assume(record, node)
+        self.cache.rooms.touched = touched
+        self.cache.stock.moved = moved
+        return True
 
     def _is_out_of_reach(self, key: EntryKey) -> bool:
         """Whether a group is gone, or has nothing bound and, with all its slots, less than its minimum."""
@@ -415,7 +386,8 @@ class Commit:
 
     def refused(self) -> Mapping[EntryKey, Sequence[Binding]]:
         """Entries with refused bindings, for the views."""
-        return {key: tuple(refused.values()) for key, refused in self._refused.items()}
+        unrecorded = {key: it.waiting for key, it in self.recording.records.items() if it.message and it.waiting}
+        return {**unrecorded, **{key: tuple(refused.values()) for key, refused in self._refused.items()}}
 
     def has_bound(self, key: EntryKey) -> bool:
         """Whether anything of the entry holds a node for certain: then its refused members keep their slots."""
@@ -428,9 +400,3 @@ class Commit:
     def _is_certain(self, record: PodRecord) -> bool:
         binding = self.bindings.get(record.uid)
         return binding is None or binding.step is Step.BOUND
-
-
-def _said(response: Response) -> str:
-    body = response.body
-    message = body.get("message") if isinstance(body, Mapping) else None
-    return str(message) if message else f"status {response.status}"

@@ -29,16 +29,18 @@ from muster.scheduler.neighbours import Move
 from muster.scheduler.prebind import VolumeTag
 from muster.scheduler.preempting import EvictTag, Preempting
 from muster.scheduler.queue import MOST_GROUPS, Queue
+from muster.scheduler.recording import ClearTag, RecordTag
 from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.residents import BUDGETS
 from muster.scheduler.rooms import Touch, missed
 from muster.scheduler.stocktaking import STORAGE
+from muster.scheduler.takeover import Takeover
 from muster.scheduler.underway import Underway
 from muster.scheduler.volumes import Topic
 from muster.scheduler.watching import COMPOSITES, GROUPS, NAMESPACES, NODES, PODS, Watching
 
 BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT, REPEAT = "backoff", "safety", "retry", "give-up", "report", "repeat"
-CLAIMS = "claims"
+CLAIMS, RECORD, CLEAR = "claims", "record", "clear"
 """Tags of the timers."""
 
 
@@ -87,6 +89,9 @@ class Scheduler:
         self._underway = Underway(self.commit, self.queue, self._watching, self._reports, self._heldback)
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}
+        self._takeover = Takeover(self.commit, self.queue, self._reports, scheduler_name)
+        self._fresh = True
+        """Nothing was decided yet, or not since it was paused: somebody else may have begun what is to be finished."""
         self._ticket = 0
         self._deciding: list[tuple[Entry, QueueEntry]] | None = None
         self._moved_meanwhile, self._topics_meanwhile = set[Move](), set[Topic]()
@@ -106,6 +111,8 @@ class Scheduler:
             return False
         if any(binding.unanswered > 0 for binding in self.commit.claiming.values()):
             return False
+        if any(record.unanswered > 0 for record in self.commit.recording.records.values()):
+            return False
         if self.queue.has_active and not self.paused:
             return False
         return not any(at is not None and at <= now for at in self._timers.values())
@@ -121,8 +128,9 @@ class Scheduler:
         effects.extend(self._underway.let_go(now))
         self._wake_preemptors(now)
         self._wake(now)
+        effects.extend(self._take_over(now))
         effects.extend(self._decide())
-        effects.extend(self._set_timers())
+        effects.extend(self._set_timers(now))
         return effects
 
     def _effects(self, event: SchedulerEvent, now: Instant) -> Iterator[SchedulerEffect]:
@@ -142,6 +150,7 @@ class Scheduler:
             for binding in self.commit.take_arrived():
                 yield from self._underway.announce(binding, now)
         elif isinstance(event, Pause | Resume):
+            self._fresh = self._fresh or self.paused
             self.paused = isinstance(event, Pause)
 
     def _wake(self, now: Instant) -> None:
@@ -169,6 +178,12 @@ class Scheduler:
             for key, at_once in tuple(self._preempting.cured(left, nodes=nodes)):
                 self._watching.refresh(key, now, News.URGENT if at_once else News.CURE)
 
+    def _take_over(self, now: Instant) -> Iterator[SchedulerEffect]:
+        """Before the first decision, what was begun by whoever led before is finished (M11)."""
+        if self._fresh and self._deciding is None and not self.paused and not self._unlisted:
+            self._fresh = False
+            yield from self._takeover.finish(now)
+
     def _decide(self) -> Iterator[Decide]:
         if self._deciding is None and not self.paused and not self._unlisted and self.queue.has_active:
             self._deciding = self._preempting.marked(self.queue.heads(1 if self._preempting.evicted else MOST_GROUPS))
@@ -180,13 +195,16 @@ class Scheduler:
 
     # -- timers
 
-    def _set_timers(self) -> Iterator[WakeAt]:
+    def _set_timers(self, now: Instant) -> Iterator[WakeAt]:
+        recording = self.commit.recording
         wanted = {
             BACKOFF: self.queue.backoff_due(),
             SAFETY: self.queue.safety_due(),
             RETRY: self.commit.retry_due(),
             GIVE_UP: self.commit.give_up_due(),
             CLAIMS: self.commit.claims_expire_at(),
+            RECORD: recording.due(),
+            CLEAR: recording.clear_due(now) if not self._fresh else None,
             REPORT: self._heldback.due(),
             REPEAT: self._reports.repeat_due(),
         }
@@ -208,6 +226,10 @@ class Scheduler:
         elif tag == CLAIMS:
             for binding in self.commit.expire_claims(now):
                 yield from self._underway.lost_its_place(binding, now)
+        elif tag == RECORD:
+            yield from self._underway.record_again(now)
+        elif tag == CLEAR:
+            yield from self.commit.recording.clear(now)
         elif tag == REPEAT:
             yield from self._reports.repeat(now)
         elif tag == REPORT:
@@ -252,7 +274,7 @@ class Scheduler:
         self, heads: Sequence[tuple[Entry, QueueEntry]], decision: Decision, now: Instant
     ) -> Iterator[SchedulerEffect]:
         """Takes plan after plan. Once one is not taken, later failures prove nothing: it held room against them."""
-        changed = self.commit.changed_nodes(decision.plans)
+        changed = self.commit.recheck.changed_nodes(decision.plans)
         in_doubt = False
         decided = len(decision.plans)
         self._preempting.evicted = decided < len(heads) or any(plan.steps and not plan.binds for plan in decision.plans)
@@ -266,7 +288,7 @@ class Scheduler:
                     self.queue.again(entry, now, stale=False)
                 else:
                     yield from self._fail(entry, head, diagnosis, now, plan=plan)
-            elif self.commit.holds(head, plan, changed):
+            elif self.commit.recheck.holds(head, plan, changed):
                 yield from self._take(entry, head, plan, diagnosis, now, in_doubt=in_doubt)
             else:
                 in_doubt = True
@@ -332,6 +354,10 @@ class Scheduler:
                 yield from self._underway.lost_its_place(binding, now)
         elif isinstance(event.tag, EvictTag):
             yield from self._preempting.answered(event.tag, event.response, now)
+        elif isinstance(event.tag, RecordTag):
+            yield from self._underway.recorded(event.tag, event.response, now)
+        elif isinstance(event.tag, ClearTag):
+            self.commit.recording.cleared(event.tag, event.response, now)
         elif isinstance(event.tag, ConditionTag):
             self._reports.answered(event.tag, event.response, now)
         elif isinstance(event.tag, EventTag) and isinstance(event, Refused):

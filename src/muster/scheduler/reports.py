@@ -269,6 +269,15 @@ class Reports:
         yield from self._pod_condition(record, ERROR, text, now)
         yield from self._event(of_pod(record), "FailedScheduling", text, now)
 
+    def unrecorded(self, group: GroupRecord | CompositeRecord, message: str, now: Instant) -> Iterable[Write]:
+        """The plan of a group could not be written down before its first bind (M11)."""
+        yield from self._event(of_group(group), "FailedScheduling", f"recording the plan was refused: {message}", now)
+
+    def finished(self, group: GroupRecord | CompositeRecord, bound: int, nodes: int, now: Instant) -> Iterable[Write]:
+        """What an earlier scheduler had decided and recorded is carried out (M11)."""
+        message = f"Finishing the recorded plan: {bound} pods to {nodes} nodes"
+        yield from self._event(of_group(group), "Scheduled", message, now)
+
     def claims_failed(self, record: PodRecord, message: str, now: Instant) -> Iterable[Write]:
         """The claims of a pod, or of others of its group, were not bound on the nodes that were chosen."""
         known = self._cache.pods.get(record.key)

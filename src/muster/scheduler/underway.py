@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from muster.api.calls import Response
 from muster.api.instant import Instant
 from muster.model.records import EntryKey
 from muster.scheduler import diagnoses
@@ -12,9 +13,13 @@ from muster.scheduler.commit import Commit
 from muster.scheduler.effects import SchedulerEffect
 from muster.scheduler.entries import LONGEST_BACKOFF, News
 from muster.scheduler.heldback import HeldBack
-from muster.scheduler.queue import Queue
+from muster.scheduler.queue import PATIENCE, Queue
+from muster.scheduler.recording import Record, RecordTag, Saved, root_group
 from muster.scheduler.reports import Reports
 from muster.scheduler.watching import Watching
+
+CONFLICT = 409
+"""To a binding: the pod is bound already, or another one by now. The watch tells which; until then its slot is kept."""
 
 
 class Underway:
@@ -29,7 +34,7 @@ class Underway:
             yield from self.announce(binding, now)
         elif binding.step is Step.DROPPED:
             self._back_to_queue(binding.entry, binding.message, now)
-        elif binding.step is Step.RETRYING and binding.attempts == 1:
+        elif binding.step is Step.RETRYING and binding.attempts == 1 and binding.status != CONFLICT:
             yield from self._reports.refused(binding.record, binding.message, now)
 
     def announce(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
@@ -93,6 +98,47 @@ class Underway:
             yield from self._reports.claims_failed(binding.record, f"waited with its group: {why}", now)
         if dropped:
             self._back_to_queue(key, why, now)
+
+    def recorded(self, tag: RecordTag, response: Response, now: Instant) -> Iterator[SchedulerEffect]:
+        """The answer to a plan that is to be recorded: its pods are bound now, or later, or not at all."""
+        answer = self._commit.recording.answered(tag, response, now)
+        if answer is None:
+            return
+        record, saved = answer
+        if saved is Saved.REFUSED:
+            group = root_group(self._cache, record.entry)
+            if record.attempts == 1 and group is not None:
+                yield from self._reports.unrecorded(group, record.message, now)
+            for binding in record.waiting:
+                binding.message = record.message
+        elif saved is Saved.DONE and self._commit.may_be_bound(record):
+            self._commit.recording.replanned.pop(record.entry, None)
+            yield from self._commit.bind_recorded(record, now)
+        else:
+            self._replan(record, now)
+
+    def _replan(self, record: Record, now: Instant) -> None:
+        """The cluster has changed since the plan was made: all of it is decided anew, the third time with a backoff."""
+        replanned = self._commit.recording.replanned
+        times = replanned[record.entry] = replanned.get(record.entry, 0) + 1
+        self._commit.drop_recording(record)
+        if times > PATIENCE:
+            self._back_to_queue(record.entry, "the cluster changes while the plan is recorded", now)
+        else:
+            self._watching.refresh(record.entry, now, News.CURE)
+
+    def record_again(self, now: Instant) -> Iterator[SchedulerEffect]:
+        """Sends plans again that were refused, or gives their slots back."""
+        recording = self._commit.recording
+        for record in recording.due_records(now):
+            group = root_group(self._cache, record.entry)
+            if group is None or group.uid != record.uid or not self._commit.may_be_bound(record):
+                self._replan(record, now)
+            elif recording.is_stuck(record, now):
+                self._commit.drop_recording(record)
+                self._back_to_queue(record.entry, record.message, now, LONGEST_BACKOFF)
+            else:
+                yield from recording.write(record)
 
     def lost_its_place(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
         """A pod whose claims could not be bound is pending again, and so are others of no use without it."""

@@ -19,6 +19,7 @@ from muster.scheduler.ingest import Ingest, Malformed
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import COMPOSITE_SCHEDULED, INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
 from muster.scheduler.residents import BUDGETS, budget_of
+from muster.scheduler.slots import text_of
 from muster.scheduler.stocktaking import STORAGE, Shelf, shelves
 from muster.scheduler.trees import is_satisfied, nodes_of, tree_of
 from muster.scheduler.versions import Versions, version
@@ -166,6 +167,8 @@ class Watching:
         old = self._cache.put_group(record)
         if old is not None and old.uid != record.uid:
             self._reports.forget(old.uid)
+            self._commit.recording.dropped(EntryKey(EntryKind.POD_GROUP, record.key))
+        self._commit.recording.seen(EntryKey(EntryKind.POD_GROUP, record.key), text_of(obj.raw))
         self._reports.seen(obj, record.uid, INITIALLY_SCHEDULED)
         if old != record:
             self._moved(before, now, _group_news(old, record))
@@ -173,6 +176,7 @@ class Watching:
     def _drop_group(self, key: Key, now: Instant) -> None:
         before = self._owners([key])
         old = self._cache.drop_group(key)
+        self._commit.recording.dropped(EntryKey(EntryKind.POD_GROUP, key))
         if old is not None:
             self._reports.forget(old.uid)
             self._moved(before, now)
@@ -185,6 +189,8 @@ class Watching:
         old = self._cache.put_composite(record)
         if old is not None and old.uid != record.uid:
             self._reports.forget(old.uid)
+            self._commit.recording.dropped(EntryKey(EntryKind.COMPOSITE, record.key))
+        self._commit.recording.seen(EntryKey(EntryKind.COMPOSITE, record.key), text_of(obj.raw))
         self._reports.seen(obj, record.uid, COMPOSITE_SCHEDULED)
         if old != record:
             self._moved(before, now, _group_news(old, record))
@@ -199,6 +205,7 @@ class Watching:
     def _drop_composite(self, key: Key, now: Instant) -> None:
         before = self._owners(self._cache.forest.below(key))
         old = self._cache.drop_composite(key)
+        self._commit.recording.dropped(EntryKey(EntryKind.COMPOSITE, key))
         if old is not None:
             self._reports.forget(old.uid)
             self._moved(before, now)
