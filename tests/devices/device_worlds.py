@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.devices.inventory import Inventory
-from muster.devices.selectors import Failure, Selectors
+from muster.devices.selectors import Selectors
 from muster.model.devices import (
     Attribute,
     Choice,
@@ -19,6 +19,7 @@ from muster.model.devices import (
     DeviceTaint,
     DeviceToleration,
     Draw,
+    Failure,
     Grant,
     PoolKey,
     Range,

@@ -9,7 +9,7 @@ from device_worlds import DRIVER, POOL, number, selectors, text
 from muster.devices.allocate import Allocation, allocate
 from muster.devices.inventory import Inventory
 from muster.devices.kinds import Want
-from muster.devices.selectors import Failure, Selectors
+from muster.devices.selectors import Selectors
 from muster.model.devices import (
     Choice,
     ClaimShape,
@@ -20,6 +20,7 @@ from muster.model.devices import (
     DeviceTaint,
     DeviceToleration,
     Draw,
+    Failure,
     Grant,
     Range,
     SliceRecord,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muster.devices.inventory import Inventory, TaintRule
+from muster.devices.inventory import Inventory
 from muster.model.devices import (
     DeviceKey,
     DeviceRecord,
@@ -14,6 +14,7 @@ from muster.model.devices import (
     PoolKey,
     Reach,
     SliceRecord,
+    TaintRule,
 )
 
 POOL = PoolKey("gpu.example.com", "n1")

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from muster.model.devices import DeviceKey, DeviceRecord, DeviceTaint, Grant, PoolKey, Reach, SliceRecord
+from muster.model.devices import DeviceKey, DeviceRecord, DeviceTaint, Grant, PoolKey, Reach, SliceRecord, TaintRule
 
 Counter = tuple[PoolKey, str, str]
 """A counter of a pool: (pool, counter set, counter)."""
 Amounts = Mapping[str, int]
-
-
-class TaintRule(NamedTuple):
-    """A taint on all devices that it means; "" means every driver, pool or device (DeviceTaintRule)."""
-
-    taint: DeviceTaint
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
-
-    def means(self, key: DeviceKey) -> bool:
-        wanted = (self.driver, self.pool, self.device)
-        return all(not one or one == other for one, other in zip(wanted, key, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from muster.devices.inventory import Device, Holdings
-from muster.devices.selectors import Failure, Selectors, has_capacity, tolerated
-from muster.model.devices import Choice, ClaimShape, DeviceKey
+from muster.devices.selectors import Selectors, has_capacity, tolerated
+from muster.model.devices import Choice, ClaimShape, DeviceKey, Failure
 
 
 class Want(NamedTuple):

@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from muster.devices.inventory import Device
-from muster.model.devices import Choice, DeviceRecord
+from muster.model.devices import Choice, Failure, Matcher
 
 HARD = ("NoSchedule", "NoExecute")
-
-
-class Failure(str):
-    """What went wrong when an expression was evaluated on a device."""
-
-
-class Matcher(Protocol):
-    """A compiled expression. It must say the same of devices that agree in the driver and in all that it reads."""
-
-    @property
-    def reads(self) -> frozenset[str] | None:
-        """Last parts of the names of attributes and capacities that it may look at; None: it may look at any."""
-        ...
-
-    def __call__(self, driver: str, device: DeviceRecord) -> bool | Failure: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Which pods are alike in one decision: those of one class that the same selections in play mean, with alike volumes.
+"""Which pods are alike in one decision: those of one class that the same selections in play mean, with alike volumes
+and device claims.
 
 A selection is in play if a pod to be decided asks about it, or a running pod has a term with it. Labels that no
 selection in play looks at, such as a completion index, do not tell pods apart.
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from muster.model import granting
+from muster.model.devices import PodClaims
 from muster.model.mounts import crowd_of, storage_of
 from muster.model.neighbours import Labels, Selection, SelectionIndex
 from muster.model.records import PodClass, PodRecord
@@ -20,7 +23,20 @@ from muster.model.volumes import Storage
 class Kinds:
     """The class of each pod as far as this decision can tell it."""
 
-    __slots__ = ("_crowd", "_index", "_known", "_meant", "_spaces", "_stored", "_storing", "_volumes", "plain")
+    __slots__ = (
+        "_claimed",
+        "_crowd",
+        "_devices",
+        "_index",
+        "_known",
+        "_meant",
+        "_spaces",
+        "_stored",
+        "_storing",
+        "_users",
+        "_volumes",
+        "plain",
+    )
 
     def __init__(self, snapshot: Snapshot, pods: Iterable[PodRecord]) -> None:
         pods = tuple(pods)
@@ -28,10 +44,14 @@ class Kinds:
         demands = [pod_class.demands for pod_class in classes if pod_class.demands is not None]
         running = snapshot.neighbours.holding
         stores = any(pod_class.stores for pod_class in classes)
-        self.plain = not demands and not running and not stores
-        """Nobody asks about anybody, or for volumes: a pod's class is its record's."""
+        devices = any(pod_class.devices for pod_class in classes)
+        self.plain = not demands and not running and not stores and not devices
+        """Nobody asks about anybody, for volumes or for devices: a pod's class is its record's."""
         if self.plain:
             return
+        self._devices = snapshot.devices
+        self._users = granting.crowd_of(pods) if devices else Counter()
+        self._claimed: dict[PodClaims, PodClaims] = {}
         self._volumes = snapshot.volumes
         self._crowd = crowd_of(pods, snapshot.volumes) if stores else Counter()
         self._stored: dict[Storage, Storage] = {}
@@ -44,12 +64,12 @@ class Kinds:
         self._index = SelectionIndex(in_play)
         self._spaces = snapshot.neighbours.spaces
         self._meant: dict[tuple[str, Labels], tuple[Selection, ...]] = {}
-        self._known: dict[tuple[int, tuple[Selection, ...], int], PodClass] = {}
+        self._known: dict[tuple[int, tuple[Selection, ...], int, int], PodClass] = {}
 
     def of(self, pod: PodRecord) -> PodClass:
         if self.plain:
             return pod.cls
-        if pod.volumes is None:
+        if pod.volumes is None and not pod.devices:
             return self._find(pod)
         found = self._storing.get(pod.uid)
         if found is None:
@@ -63,13 +83,18 @@ class Kinds:
             found = self._index.meant(*who, self._spaces)
             meant = self._meant[who] = tuple(sorted(found, key=repr)) if len(found) > 1 else found
         storage = self._storage_of(pod) if pod.volumes is not None else None
-        if not meant and storage is None:
+        claims = self._claims_of(pod) if pod.devices else None
+        if not meant and storage is None and claims is None:
             return pod.cls
-        which = id(pod.cls), meant, id(storage)
+        which = id(pod.cls), meant, id(storage), id(claims)
         known = self._known.get(which)
         if known is None:
-            known = self._known[which] = replace(pod.cls, matched=meant, storage=storage)
+            known = self._known[which] = replace(pod.cls, matched=meant, storage=storage, claims=claims)
         return known
+
+    def _claims_of(self, pod: PodRecord) -> PodClaims:
+        found = granting.claims_of(pod, self._devices, self._users)
+        return self._claimed.setdefault(found, found)
 
     def _storage_of(self, pod: PodRecord) -> Storage:
         found = storage_of(pod, self._volumes, self._crowd)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from enum import Enum
+from typing import NamedTuple, Protocol
 
-from muster.model.terms import Term
+from muster.model.keys import Key
+from muster.model.terms import Requirement, Term
 
 UNIT = 10**9
 """An amount of 1."""
@@ -37,6 +39,19 @@ class DeviceTaint(NamedTuple):
     key: str
     value: str
     effect: str
+
+
+class TaintRule(NamedTuple):
+    """A taint on all devices that it means; "" means every driver, pool or device (DeviceTaintRule)."""
+
+    taint: DeviceTaint
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+    def means(self, key: DeviceKey) -> bool:
+        wanted = (self.driver, self.pool, self.device)
+        return all(not one or one == other for one, other in zip(wanted, key, strict=True))
 
 
 class DeviceToleration(NamedTuple):
@@ -123,6 +138,11 @@ class Reach:
     @property
     def everywhere(self) -> bool:
         return not self.node and self.terms is None
+
+    @property
+    def selector(self) -> tuple[Term, ...] | None:
+        """As alternatives that a node must satisfy one of; None: every node will do."""
+        return (Term((Requirement(None, "In", (self.node,)),)),) if self.node else self.terms
 
 
 EVERYWHERE = Reach()
@@ -239,3 +259,128 @@ class Grant(NamedTuple):
     admin: bool = False
     consumed: tuple[tuple[str, int], ...] = ()
     """What it takes of a shared device, by the names of its capacities; () of one that is not shared."""
+
+
+class Failure(str):
+    """What went wrong when an expression was evaluated on a device."""
+
+
+class Matcher(Protocol):
+    """A compiled expression. It must say the same of devices that agree in the driver and in all that it reads."""
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """Last parts of the names of attributes and capacities that it may look at; None: it may look at any."""
+        ...
+
+    def __call__(self, driver: str, device: DeviceRecord) -> bool | Failure: ...
+
+
+class User(NamedTuple):
+    """Whom a claim is reserved for: a pod, or a whole group (D20). `resource` is pods, podgroups or another one."""
+
+    resource: str
+    name: str
+    uid: str
+
+
+class Allotment(NamedTuple):
+    """What a claim was given, and from where that can be used."""
+
+    grants: tuple[Grant, ...]
+    reach: Reach = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClaim:
+    """A ResourceClaim."""
+
+    key: Key
+    uid: str
+    shape: ClaimShape
+    version: str = field(default="", compare=False)
+    """Its resourceVersion, for a write that must not overtake another."""
+    allotment: Allotment | None = None
+    users: tuple[User, ...] = ()
+    owner: str = ""
+    """Uid of the pod or group that it was made for."""
+    terminating: bool = False
+    protected: bool = False
+    """Whether it has the finalizer that keeps it while it is allocated (D27)."""
+
+
+class DeviceUse(NamedTuple):
+    """An entry of a pod's `resourceClaims`."""
+
+    entry: str
+    claim: str
+    """"": it is to be made from a template, and its name is not known yet (D14)."""
+    template: str = ""
+    """What it was made from, for the pod or for its group, which must own it; "": it is nobody's."""
+
+
+class GroupClaims(NamedTuple):
+    """What a PodGroup says of claims that it reserves for all its pods (D18, D20)."""
+
+    uid: str
+    entries: frozenset[tuple[str, str, str]]
+    """(entry, claim that it names or "", template that it names or "")."""
+
+
+class ClaimFlaw(Enum):
+    """Why a claim keeps its pod from every node (D14, D13)."""
+
+    MISSING = "is not there yet"
+    NOT_OWNED = "was made for another pod"
+    TERMINATING = "is being deleted"
+    FULL = "is reserved for as many pods as can be"
+
+
+class PodClaims(NamedTuple):
+    """What the claims of a pod come down to in one decision."""
+
+    pinned: tuple[tuple[Term, ...], ...] = ()
+    """Of each claim that is allocated, the nodes that can use it, as alternatives."""
+    own: tuple[ClaimShape, ...] = ()
+    """What is to be allocated for this pod alone."""
+    joint: tuple[tuple[Key, ClaimShape], ...] = ()
+    """What is to be allocated once for several pods of the decision."""
+    flaw: tuple[ClaimFlaw, str] | None = None
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Devices and claims at one revision; nothing in it is changed."""
+
+    version: int = 0
+    slices: Mapping[str, SliceRecord] = field(default_factory=dict)
+    rules: tuple[TaintRule, ...] = ()
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Device class -> its expressions."""
+    matchers: Mapping[str, Matcher] = field(default_factory=dict)
+    """Expression -> what carries it out: of all classes and claims."""
+    claims: Mapping[Key, DeviceClaim] = field(default_factory=dict)
+    chosen: Mapping[Key, Allotment] = field(default_factory=dict)
+    """What was decided for claims of pods that are on their way to their nodes."""
+
+    groups: Mapping[Key, GroupClaims] = field(default_factory=dict)
+    """By group, those that have claims."""
+
+    def user(self, pod: Key, uid: str, group: str | None, use: DeviceUse) -> User:
+        """For whom a claim of a pod is reserved: for its group, if that has the same entry (D18), or for itself."""
+        theirs = self.groups.get(Key(pod.namespace, group)) if group else None
+        named = "" if use.template else use.claim
+        if theirs is not None and group is not None and (use.entry, named, use.template) in theirs.entries:
+            return User("podgroups", group, theirs.uid)
+        return User("pods", pod.name, uid)
+
+    def allotment(self, key: Key) -> Allotment | None:
+        """What a claim has, or is about to have."""
+        claim = self.claims.get(key)
+        given = claim.allotment if claim is not None else None
+        return given if given is not None else self.chosen.get(key)
+
+
+NO_DEVICES = Devices()
+MOST_USERS = 256
+"""Pods and groups that one claim may be reserved for (D13)."""

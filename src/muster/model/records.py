@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from muster.model.devices import DeviceUse, PodClaims
 from muster.model.keys import Key
 from muster.model.neighbours import Labels, PodDemands, Selection
 from muster.model.terms import Requirement as Requirement
@@ -98,6 +99,10 @@ class PodClass:
     """Whether its pods use claims or disks, which their records name."""
     storage: Storage | None = None
     """What these come down to in a decision (`engine.kinds`); None in a record."""
+    devices: bool = False
+    """Whether its pods use claims for devices, which their records name."""
+    claims: PodClaims | None = None
+    """What these come down to in a decision (`engine.kinds`); None in a record."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -114,6 +119,8 @@ class PodClass:
             self.matched,
             self.stores,
             self.storage,
+            self.devices,
+            self.claims,
         )
         object.__setattr__(self, "_hash", hash(content))
 
@@ -158,6 +165,8 @@ class PodRecord:
     controller: tuple[str, str] | None = None
     """Resource and name of the ReplicationController, ReplicaSet or StatefulSet that it belongs to."""
     volumes: PodVolumes | None = None
+    devices: tuple[DeviceUse, ...] = ()
+    """Its claims for devices."""
 
     @property
     def holds_room(self) -> bool:

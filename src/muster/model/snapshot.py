@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muster.model.devices import NO_DEVICES, Devices
 from muster.model.keys import Key
 from muster.model.neighbours import NOBODY, Neighbours
 from muster.model.records import GroupRecord, HostPort, NodeRecord, PodClass, Taint
@@ -105,6 +106,7 @@ class Snapshot:
     groups: Mapping[Key, GroupRecord] = field(default_factory=dict)
     neighbours: Neighbours = NOBODY
     volumes: Volumes = NO_VOLUMES
+    devices: Devices = NO_DEVICES
     running: Running | None = None
     """Only where a head may preempt."""
 

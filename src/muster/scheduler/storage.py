@@ -187,9 +187,14 @@ def _affinity(given: Raw) -> tuple[Term, ...] | None:
     required = given.get("required")
     if required is None:
         return None
-    terms = required.get("nodeSelectorTerms") or ()
+    return terms_of(required)
+
+
+def terms_of(selector: Raw) -> tuple[Term, ...]:
+    """The alternatives of a NodeSelector."""
     return tuple(
-        Term((*_requirements(term.get("matchExpressions")), *_named(term.get("matchFields")))) for term in terms
+        Term((*_requirements(term.get("matchExpressions")), *_named(term.get("matchFields"))))
+        for term in selector.get("nodeSelectorTerms") or ()
     )
 
 
