@@ -53,9 +53,19 @@ class ReplicaSetSpec(Part, frozen=True):
     template: PodTemplate = PodTemplate()
 
 
+class ReplicaSetStatus(Part, frozen=True):
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    terminating_replicas: int | None = None
+    observed_generation: int = 0
+
+
 class ReplicaSet(Part, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
 
 
 class StatefulRollingUpdate(Part, frozen=True):
@@ -127,9 +137,23 @@ class DeploymentSpec(Part, frozen=True):
     template: PodTemplate = PodTemplate()
 
 
+class DeploymentStatus(Part, frozen=True):
+    """`collision_count`: how many names of ReplicaSets were taken; part of what the next ones are hashed from."""
+
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+    terminating_replicas: int | None = None
+    observed_generation: int = 0
+    collision_count: int | None = None
+
+
 class Deployment(Part, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
 
 
 class DaemonSetSpec(Part, frozen=True):

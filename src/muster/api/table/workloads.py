@@ -7,7 +7,7 @@ from muster.api.defaults import apps as apps_defaults
 from muster.api.defaults import jobs
 from muster.api.kind import Kind
 from muster.api.validation import apps as apps_rules
-from muster.api.validation import cronjob, job, small
+from muster.api.validation import cronjob, job, replica_status, small
 
 JOB = Kind(
     "Job", "batch", "v1", "jobs", "job", batch.Job, (), True, ("status",), selectable=("status.successful",),
@@ -26,6 +26,7 @@ REPLICA_SET = Kind(
     "ReplicaSet", "apps", "v1", "replicasets", "replicaset", apps.ReplicaSet, ("rs",), True, ("status", "scale"),
     counts=("replicas",),
     defaults=apps_defaults.replica_set, validate=apps_rules.replica_set,
+    validate_status=replica_status.replica_set,
 )  # fmt: skip
 STATEFUL_SET = Kind(
     "StatefulSet", "apps", "v1", "statefulsets", "statefulset", apps.StatefulSet, ("sts",), True, ("status", "scale"),
@@ -35,6 +36,7 @@ STATEFUL_SET = Kind(
 DEPLOYMENT = Kind(
     "Deployment", "apps", "v1", "deployments", "deployment", apps.Deployment, ("deploy",), True, ("status", "scale"),
     defaults=apps_defaults.deployment, validate=apps_rules.deployment,
+    validate_status=replica_status.deployment,
 )  # fmt: skip
 DAEMON_SET = Kind(
     "DaemonSet", "apps", "v1", "daemonsets", "daemonset", apps.DaemonSet, ("ds",), True, ("status",),

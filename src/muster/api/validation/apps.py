@@ -148,7 +148,7 @@ def _deployment(new: apps.Deployment, old: apps.Deployment | None, gates: Featur
     errors += checks.at_least(deadline, at, 0)
     if deadline is not None and 0 <= deadline <= spec.min_ready_seconds:
         errors.append(at.invalid(deadline, "must be greater than minReadySeconds"))
-    errors += _strategy(spec.strategy, SPEC / "strategy", ("Recreate", "RollingUpdate"))
+    errors += _strategy(spec.strategy, SPEC / "strategy", ("Recreate", "RollingUpdate"), most_surge=None)
     errors += _kept(spec.replicas, spec.template, spec.selector, gates)
     return errors + (checks.immutable_fields(spec, old.spec, SPEC, ("selector",)) if old else [])
 
@@ -162,14 +162,12 @@ def _daemon_set(new: apps.DaemonSet, old: apps.DaemonSet | None, gates: FeatureG
     if rolling is not None and rolling.max_surge not in none and rolling.max_unavailable not in none:
         at = SPEC / "updateStrategy" / "rollingUpdate" / "maxSurge"
         errors.append(at.invalid(rolling.max_surge, "needs `maxUnavailable` 0"))
-    if spec.template.spec.active_deadline_seconds is not None:
-        at = _TEMPLATE / "spec" / "activeDeadlineSeconds"
-        errors.append(at.forbidden("pods of a DaemonSet have no deadline"))
     errors += _kept(None, spec.template, spec.selector, gates)
     return errors + (checks.immutable_fields(spec, old.spec, SPEC, ("selector",)) if old else [])
 
 
-def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...]) -> Errors:
+def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...], *, most_surge: int | None = 100) -> Errors:
+    """`most_surge`: percent; None: a Deployment may have several times as many pods for a while."""
     errors = checks.one_of(given.type, path / "type", types)
     rolling, at = given.rolling_update, path / "rollingUpdate"
     if rolling is None:
@@ -177,7 +175,8 @@ def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...]) -> Error
     if given.type == "Recreate":
         return [*errors, at.forbidden("may not be specified when strategy `type` is 'Recreate'")]
     errors += small.count_or_percent(rolling.max_unavailable, at / "maxUnavailable")
-    errors += small.count_or_percent(rolling.max_surge, at / "maxSurge")
+    surge = small.count_or_percent(rolling.max_surge, at / "maxSurge")
+    errors += surge if most_surge is not None or not _is_percentage(rolling.max_surge) else []
     none = (0, "0%", None)
     if given.type == "RollingUpdate" and rolling.max_unavailable in none and rolling.max_surge in none:
         errors.append((at / "maxUnavailable").invalid(rolling.max_unavailable, "may not be 0 when `maxSurge` is 0"))
@@ -192,6 +191,10 @@ def _controller_revision(
         errors.append((ROOT / "data").required("say what the revision restores"))
     errors += checks.at_least(new.revision or 0, ROOT / "revision", 0)
     return errors + (checks.unchanged(new.data, old.data, ROOT / "data") if old else [])
+
+
+def _is_percentage(value: int | str | None) -> bool:
+    return isinstance(value, str) and value[:-1].isdecimal() and value[-1] == "%"
 
 
 def _selected(selector: LabelSelector | None) -> Errors:
@@ -210,10 +213,13 @@ def _kept(replicas: int | None, template: PodTemplate, selector: LabelSelector |
     labels = template.metadata.labels
     if selector is not None and not selectors.of(selector).matches(labels):
         at = _TEMPLATE / "metadata" / "labels"
-        errors.append(at.invalid(dict(labels), "selector does not match template labels"))
+        errors.append(at.invalid(dict(labels), "`selector` does not match template `labels`"))
     if template.spec.restart_policy != "Always":
         at = _TEMPLATE / "spec" / "restartPolicy"
         errors.append(at.not_supported(template.spec.restart_policy, ("Always",)))
+    if template.spec.active_deadline_seconds is not None:
+        at = _TEMPLATE / "spec" / "activeDeadlineSeconds"
+        errors.append(at.forbidden("these pods run until they are deleted, without a deadline"))
     return errors
 
 

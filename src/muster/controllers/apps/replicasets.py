@@ -109,7 +109,7 @@ class ReplicaSets(Care):
             "observedGeneration": owner.object.meta.get("generation") or 0,
             "conditions": _conditions(old.get("conditions") or (), owner, now),
         }
-        patch = {key: value for key, value in wanted.items() if (old.get(key) or 0) != (value or 0)}
+        patch = {key: value or None for key, value in wanted.items() if (old.get(key) or 0) != (value or 0)}
         if not patch:
             return effects
         return effects + self.patch_self(owner, {"status": patch}, STATUS)

@@ -145,7 +145,7 @@ class Deployments(Care):
         problem = owner.problem[1] if owner.problem is not None and new is None else None
         conditions = status.conditions(deployment, counts, new, old, limits, problem, now, rolling_out=rolling_out)
         wanted: dict[str, Any] = {**counts, "conditions": conditions}
-        patch = {key: value for key, value in wanted.items() if (owner.status.get(key) or 0) != (value or 0)}
+        patch = {key: value or None for key, value in wanted.items() if (owner.status.get(key) or 0) != (value or 0)}
         effects: list[Effect] = []
         due = status.progress_due(deployment, conditions) if rolling_out else None
         if due is not None and due > now:
