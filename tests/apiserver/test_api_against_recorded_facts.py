@@ -153,10 +153,10 @@ FACTS = {
         [("FieldValueForbidden", "value")]),
     "delete of another uid": (
         "DELETE", f"{PODS}/a", {"preconditions": {"uid": OTHER_UID}}, JSON, CONFLICT,
-        f"Precondition failed: UID in precondition: {OTHER_UID}, UID in object meta: ", ()),
+        f'Operation cannot be fulfilled on Pod "a": the UID in the precondition ({OTHER_UID}) does not match ', ()),
     "delete of an old version": (
         "DELETE", f"{PODS}/a", {"preconditions": {"resourceVersion": "1"}}, JSON, CONFLICT,
-        "Precondition failed: ResourceVersion in precondition: 1, ResourceVersion in object meta: ", ()),
+        "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (", ()),
     "delete with an unknown policy": (
         "DELETE", f"{PODS}/a?propagationPolicy=Some", None, JSON, INVALID,
         f"{DELETE}propagationPolicy: Unsupported value", [("FieldValueNotSupported", "propagationPolicy")]),
@@ -211,7 +211,8 @@ FACTS = {
         "GET", f"{PODS}?fieldSelector=spec.more%3D1", None, JSON, BAD, "field label not supported", ()),
     "a label selector that cannot be read": ("GET", f"{PODS}?labelSelector=a%20in%20(", None, JSON, BAD, "", ()),
     "a continue that is none": (
-        "GET", f"{PODS}?limit=1&continue=zzz", None, JSON, BAD, "continue key is not valid", ()),
+        "GET", f"{PODS}?limit=1&continue=zzz", None, JSON, BAD,
+        "invalid continue token: continue key is not valid", ()),
     "match without a version": (
         "GET", f"{PODS}?resourceVersionMatch=Exact", None, JSON, INVALID,
         'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden',
@@ -234,6 +235,91 @@ FACTS = {
         "POST", f"{PODS}/none/eviction", eviction("none"), JSON, MISSING, 'pods "none" not found', ()),
     "evict under another name": ("POST", f"{PODS}/a/eviction", eviction("b"), JSON, BAD, "", ()),
 }  # fmt: skip
+
+STAGING = "staging/src/k8s.io"
+HANDLERS, REST = f"{STAGING}/apiserver/pkg/endpoints/handlers", f"{STAGING}/apiserver/pkg/registry/rest"
+ERRORS = f"{STAGING}/apimachinery/pkg/api/errors/errors.go"
+OPTIONS = f"{STAGING}/apimachinery/pkg/apis/meta/v1/validation/validation.go"
+OBJECT_META = f"{STAGING}/apimachinery/pkg/api/validation/objectmeta.go"
+STORE = f"{STAGING}/apiserver/pkg/registry/generic/registry/store.go"
+ROUTES = f"{STAGING}/apiserver/pkg/server/handler.go"
+POD_REST, POD_RULES = "pkg/registry/core/pod/storage", "pkg/apis/core/validation/validation.go"
+# Where kubernetes/kubernetes says so: what answers, and the words of it. A row belongs to the first text in its name.
+SOURCES = {
+    "create a namespace that exists": f"{STORE} (Create), {ERRORS} (NewAlreadyExists)",
+    "create a class that exists": f"{STORE} (Create), {ERRORS} (NewAlreadyExists)",
+    "create what exists": f"{STORE} (Create), {ERRORS} (NewAlreadyExists)",
+    "generateName": f"{REST}/create.go (BeforeCreate)",
+    "create without a name": f"{OBJECT_META} (name or generateName is required)",
+    "bad name": f"{OBJECT_META}",
+    "bad label key": f"{STAGING}/apimachinery/pkg/apis/meta/v1/validation/validation.go (ValidateLabels)",
+    "in a namespace that is missing": f"{STAGING}/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go",
+    "an empty list of a namespace": f"{STORE} (List)",
+    "for another namespace": f"{REST}/meta.go (EnsureObjectNamespaceMatchesRequestNamespace)",
+    "of another version": f"{HANDLERS}/create.go (decoding)",
+    "of another kind": f"{HANDLERS}/create.go (decoding)",
+    "without containers": f"{POD_RULES} (validateContainers)",
+    "wrong type": f"{HANDLERS}/create.go (transformDecodeError)",
+    "malformed JSON": f"{HANDLERS}/create.go (transformDecodeError)",
+    "a list as the body": f"{HANDLERS}/create.go (transformDecodeError)",
+    "no body": f"{HANDLERS}/create.go (transformDecodeError)",
+    "a body too large": f"{HANDLERS}/rest.go (limitedReadBody), {ERRORS} (NewRequestEntityTooLargeError)",
+    "a body that is no JSON": f"{HANDLERS}/negotiation/errors.go",
+    "a patch that is none": f"{HANDLERS}/patch.go, {HANDLERS}/negotiation/errors.go",
+    "a resource that is missing": f"{ROUTES} (serviceErrorHandler), {ERRORS} (NewGenericServerResponse, 404)",
+    "a pod that is missing": f"{STORE} (Get), {ERRORS} (NewNotFound)",
+    "a node that is missing": f"{STORE} (Get), {ERRORS} (NewNotFound)",
+    "a class that is missing": f"{STORE} (Get), {ERRORS} (NewNotFound)",
+    "bind what is missing": f"{POD_REST}/storage.go (BindingREST.assignPod)",
+    "evict what is missing": f"{POD_REST}/eviction.go (Create)",
+    "what is missing": f"{STORE} (Update, Delete), {ERRORS} (NewNotFound)",
+    "of a collection": f"{ROUTES} (serviceErrorHandler), {ERRORS} (NewGenericServerResponse, 405)",
+    "POST to": f"{ROUTES} (serviceErrorHandler), {ERRORS} (NewGenericServerResponse, 405)",
+    "DELETE of": f"{ROUTES} (serviceErrorHandler), {ERRORS} (NewGenericServerResponse, 405)",
+    "GET of a binding": f"{ROUTES} (serviceErrorHandler), {ERRORS} (NewGenericServerResponse, 405)",
+    "delete of an old version": f"{REST}/delete.go (BeforeDelete)",
+    "of an old version": f"{STORE} (Update, OptimisticLockErrorMsg)",
+    "update of another uid": f"{STAGING}/apiserver/pkg/storage/interfaces.go (Preconditions.Check)",
+    "update under another name": f"{HANDLERS}/rest.go (checkName)",
+    "status by patch": f"{HANDLERS}/patch.go",
+    "a test that fails": f"{HANDLERS}/patch.go (applyJSPatch)",
+    "remove what is not there": f"{HANDLERS}/patch.go (applyJSPatch)",
+    "a JSON patch that is an object": f"{HANDLERS}/patch.go (applyJSPatch)",
+    "a merge patch that is no JSON": f"{HANDLERS}/patch.go (applyJSPatch)",
+    "a pod's host name": f"{POD_RULES} (ValidatePodUpdate)",
+    "a class's value": "pkg/apis/scheduling/validation/validation.go (ValidatePriorityClassUpdate)",
+    "delete of another uid": f"{REST}/delete.go (BeforeDelete)",
+    "delete with": f"{OPTIONS} (ValidateDeleteOptions), {HANDLERS}/delete.go",
+    "as a dry run": f"{STORE} (Delete, DeleteCollection)",
+    "a system class may not go": "pkg/registry/scheduling/priorityclass/storage/storage.go (Delete)",
+    "dryRun unknown": f"{OPTIONS} (ValidateDryRun)",
+    "fieldManager": f"{OPTIONS} (ValidateFieldManager)",
+    "fieldValidation unknown": f"{OPTIONS} (ValidateFieldValidation)",
+    "an unknown field, strictly": f"{STAGING}/apimachinery/pkg/runtime/error.go (strict decoding error)",
+    "apply without a manager": f"{OPTIONS} (ValidatePatchOptions)",
+    "force without apply": f"{OPTIONS} (ValidatePatchOptions)",
+    "apply of managed fields": f"{STAGING}/apimachinery/pkg/util/managedfields/internal/structuredmerge.go (Apply)",
+    "a field selector": "pkg/apis/core/v1/conversion.go (AddFieldLabelConversionsForPod)",
+    "a label selector": f"{HANDLERS}/get.go (ListResource)",
+    "a continue that is none": f"{STAGING}/apiserver/pkg/storage/continue.go and interfaces.go",
+    "match without a version": f"{STAGING}/apimachinery/pkg/apis/meta/internalversion/validation/validation.go",
+    "a list of a forgotten version": f"{ERRORS} (NewResourceExpired)",
+    "bind what is bound": f"{POD_REST}/storage.go (BindingREST.assignPod)",
+    "bind another uid": f"{POD_REST}/storage.go (BindingREST.assignPod), {STAGING}/apiserver/pkg/storage/interfaces.go",
+    "bind under another name": f"{POD_REST}/storage.go (BindingREST.Create)",
+    "evict against a budget": f"{POD_REST}/eviction.go (checkAndDecrement)",
+    "evict under another name": f"{POD_REST}/eviction.go (Create)",
+}
+
+
+def source_of(name):
+    return next((source for text, source in SOURCES.items() if text in name), None)
+
+
+def test_every_fact_says_where_it_is_from():
+    assert [name for name in FACTS if source_of(name) is None] == []
+    assert {text for text in SOURCES if not any(text in name for name in FACTS)} == set()
+    assert len(FACTS) >= 60
 
 
 def ask(port, method, path, body=None, media_type=JSON, **headers):

@@ -96,7 +96,7 @@ def test_preconditions_that_do_not_hold_are_a_conflict(api, key):
     api.made(pod_manifest("a"))
     answer = api.delete("pods", "a", {"preconditions": {key: "other"}})
     assert (answer.status, answer.body["reason"]) == (409, "Conflict")
-    assert "Precondition failed" in answer.body["message"] and not api.gone("pods", "a")
+    assert "in the precondition (other) does not match" in answer.body["message"] and not api.gone("pods", "a")
 
 
 def test_preconditions_that_hold_let_it_go(api):

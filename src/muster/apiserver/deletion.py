@@ -91,7 +91,7 @@ def delete_object(
         Failure: 403 or 409, it may not be deleted, or is not the one that was meant.
     """
     _check_not_of_the_system(kind, raw)
-    check_preconditions(kind, raw, options.get("preconditions") or {})
+    check_to_delete(kind, raw, options.get("preconditions") or {})
     if kind is catalog.NAMESPACE:
         return _delete_namespace(store, raw, options, now, dry_run)
     if kind is catalog.CUSTOM_RESOURCE_DEFINITION:
@@ -126,6 +126,21 @@ def check_preconditions(kind: Kind, raw: Raw, wanted: Raw) -> None:
         if wanted.get(key) and wanted[key] != meta[key]:
             why = f"Precondition failed: {word} in precondition: {wanted[key]}, {word} in object meta: {meta[key]}"
             raise status.conflict(kind, meta["name"], why)
+
+
+def check_to_delete(kind: Kind, raw: Raw, wanted: Raw) -> None:
+    """Likewise before a deletion, in the words for that; the Status names the kind and no resource, as upstream."""
+    meta = raw["metadata"]
+    for key, word, why in _UNLIKE:
+        if wanted.get(key) and wanted[key] != meta[key]:
+            said = f"the {word} in the precondition ({wanted[key]}) does not match the {word} in record ({meta[key]})"
+            raise status.deletion_conflict(kind, meta["name"], f"{said}. {why}")
+
+
+_UNLIKE = (
+    ("uid", "UID", "The object might have been deleted and then recreated"),
+    ("resourceVersion", "ResourceVersion", "The object might have been modified"),
+)
 
 
 def _grace(kind: Kind, raw: Raw, options: Json) -> int:

@@ -33,7 +33,7 @@ def evict(call: Call) -> Response:
     dry_run = call.dry_run(options)
     pod = call.stored()
     admission_chain.connected(call, eviction, ("policy", "v1", "Eviction"), dry_run=dry_run)
-    deletion.check_preconditions(catalog.POD, pod, options.get("preconditions") or {})
+    deletion.check_to_delete(catalog.POD, pod, options.get("preconditions") or {})
     if not _unprotected(pod):
         _spend_budget(call, pod, dry_run)
     if not dry_run:

@@ -139,7 +139,9 @@ def _decoded(token: str) -> Continue:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(token), type=Continue)
     except (ValueError, msgspec.MsgspecError):
-        raise status.bad_request("continue key is not valid: want the metadata.continue of an earlier list") from None
+        raise status.bad_request(
+            "invalid continue token: continue key is not valid: want the metadata.continue of an earlier list"
+        ) from None
 
 
 def _revision(call: Call) -> int:

@@ -98,6 +98,12 @@ def conflict(kind: Kind, name: str, why: str) -> Failure:
     return Failure(409, "Conflict", message, details=_about(kind, name))
 
 
+def deletion_conflict(kind: Kind, name: str, why: str) -> Failure:
+    of = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    about = {"name": name, **({"group": kind.group} if kind.group else {}), "kind": kind.kind}
+    return Failure(409, "Conflict", f'Operation cannot be fulfilled on {of} "{name}": {why}', details=about)
+
+
 def binding_conflict(name: str, why: str) -> Failure:
     """A pod that cannot be bound as it is: the Status names the subresource."""
     message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
