@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muster.api.calls import MERGE_PATCH
+from muster.apiserver.durable import record, restored
 from muster.apiserver.quota import problems
 
 POD = {"apiVersion": "v1", "kind": "Pod"}
@@ -316,6 +317,7 @@ STEPS = st.one_of(
     st.tuples(st.just("quota"), st.sampled_from(["q", "r", "s"]), CPU, st.booleans()),
     st.tuples(st.just("unquota"), st.sampled_from(["q", "r", "s"]), CPU, st.booleans()),
     st.tuples(st.just("bind"), NAMES, CPU, st.booleans()),
+    st.tuples(st.just("crash"), NAMES, CPU, st.booleans()),
 )
 
 
@@ -349,6 +351,15 @@ def carry_out(api, step) -> None:
             api.delete("resourcequotas", name)
         case "bind":
             api.bind(name, "n")
+        case "crash":
+            crash(api.server.store, settled=flag)
+
+
+def crash(store, *, settled: bool) -> None:
+    """Forgets what was written since the last time that everything was safe, or makes it safe."""
+    if store.outbox is not None and not settled:
+        store.retract(store.outbox)
+    store.outbox, store.settled = [], store.revision
 
 
 def amounts(bounds) -> dict[tuple[str, str], int]:
@@ -364,8 +375,8 @@ def test_what_is_kept_is_what_is_there_and_nothing_outgrows_a_quota(new_api, ste
         before = amounts(store.quotas.of("default"))
         carry_out(api, step)
         assert list(problems(store)) == []
-        if step[0] in ("quota", "end"):
-            continue  # a new bound may be below what there is, and a pod that had ended may have begun again
+        if step[0] in ("quota", "end", "crash"):
+            continue  # a bound may be below what there is, a pod that had ended may have begun again
         for bound in store.quotas.of("default"):
             for name, value in bound.used.items():
                 assert value <= max(bound.hard[name], before.get((bound.name, name), 0)), (step, name)
@@ -379,3 +390,21 @@ def test_taking_back_what_was_not_settled_takes_back_its_charge(api):
     assert api.create(pod("b")).status == 201
     store.retract(store.outbox)
     assert list(problems(store)) == [] and used(api) == {"pods": "1"}
+
+
+def test_a_restart_counts_anew(api, new_api):
+    api.server.store.outbox = kept = []
+    api.made({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    api.made({**quota(hard={"pods": "2", "requests.cpu": "2"}), "metadata": {"name": "q", "namespace": "team"}})
+    for name in ("a", "b"):
+        api.made({**pod(name, {"cpu": "500m"}), "metadata": {"name": name, "namespace": "team"}})
+    api.call("DELETE", "/api/v1/namespaces/team/pods/a")
+    begun = kept[0].event.revision - 1
+    again = new_api(store=restored(map(record, kept), begun, 1_000))
+    read = again.call("GET", "/api/v1/namespaces/team/resourcequotas/q").body
+    assert read["status"]["used"] == {"pods": "1", "requests.cpu": "500m"}
+    assert list(problems(again.server.store)) == []
+    again.made({**pod("c", {"cpu": "1500m"}), "metadata": {"name": "c", "namespace": "team"}})
+    assert "exceeded quota: q" in refused(
+        again.create({**pod("d", {"cpu": "1"}), "metadata": {"name": "d", "namespace": "team"}})
+    )

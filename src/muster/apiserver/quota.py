@@ -53,12 +53,12 @@ class Bound:
         """Whether an object may take anything of this quota."""
         return resource in self.names and usage.inside(resource, raw, self.scopes)
 
-    def note(self, resource: str, name: str, raw: Raw | None) -> bool:
-        """An object is as `raw` now, or gone; whether that changes what is taken."""
+    def note(self, resource: str, name: str, raw: Raw | None, whole: Usage) -> bool:
+        """An object is as `raw` now and takes `whole`, or is gone; whether that changes what is taken of this quota."""
         if resource not in self.names:
             return False
         before = self._taken.pop((resource, name), None)
-        taken = self.share(resource, raw) if raw is not None and self.wants(resource, raw) else {}
+        taken = self.share(resource, whole) if raw is not None and self.wants(resource, raw) else {}
         if taken:
             self._taken[resource, name] = taken
         if before == taken or not (before or taken):
@@ -69,10 +69,10 @@ class Bound:
             self.used[each] += amount
         return True
 
-    def share(self, resource: str, raw: Raw) -> Usage:
+    def share(self, resource: str, whole: Usage) -> Usage:
         """What of an object's usage this quota bounds."""
         bounded = self.names[resource]
-        return {name: value for name, value in usage.measured(resource, raw).items() if name in bounded and value}
+        return {name: value for name, value in whole.items() if name in bounded and value}
 
     def taken_by(self, resource: str, name: str) -> Usage:
         return self._taken.get((resource, name), {})
@@ -111,15 +111,17 @@ class Quotas:
         bound = Bound(raw)
         for resource in bound.names:
             for each in self._store.all(resource, namespace):
-                bound.note(resource, each["metadata"]["name"], each)
+                bound.note(resource, each["metadata"]["name"], each, usage.measured(resource, each))
         return bound
 
     def note(self, change: Change) -> None:
         """The store has changed."""
         space, event = change.namespace, change.event
         raw = None if event.type == "DELETED" else event.object
-        for name, bound in self.bounds.get(space, {}).items():
-            if bound.note(change.resource, change.name, raw):
+        there = [(name, bound) for name, bound in self.bounds.get(space, {}).items() if change.resource in bound.names]
+        whole = usage.measured(change.resource, raw) if there and raw is not None else {}
+        for name, bound in there:
+            if bound.note(change.resource, change.name, raw, whole):
                 self._moved.add((space, name))
         if change.resource != QUOTAS:
             return
@@ -167,9 +169,10 @@ def check(call: Call, made: Raw, old: Raw | None) -> None:
     if resource == _PODS:
         for bound in bounds:
             _require_said(call, name, bound, made)
+    whole = usage.measured(resource, made) if bounds else {}
     for bound in bounds:
         before = bound.taken_by(resource, name) if old is not None else {}
-        more = {each: value - before.get(each, 0) for each, value in bound.share(resource, made).items()}
+        more = {each: value - before.get(each, 0) for each, value in bound.share(resource, whole).items()}
         over = sorted(each for each, value in more.items() if value > 0 and bound.used[each] + value > bound.hard[each])
         if over:
             asked, taken, hard = (_listed(amounts, over) for amounts in (more, bound.used, bound.hard))
