@@ -172,3 +172,18 @@ def test_readers_share_events_and_objects_with_the_store(api):
     first, second = api.watch("pods"), api.watch("pods")
     api.made(pod_manifest("a"))
     assert first.poll()[0] is second.poll()[0]
+
+
+def test_a_watch_takes_as_many_changes_at_a_time_as_it_is_asked_for(new_api):
+    api = new_api(history=4)
+    made = api.made(pod_manifest("a"))
+    watch = api.watch("pods", resourceVersion=made["metadata"]["resourceVersion"])
+    for name in "bcde":
+        api.made(pod_manifest(name))
+    assert [event.object["metadata"]["name"] for event in watch.poll(3)] == ["b", "c", "d"]
+    assert watch.behind and not watch.expired
+    assert [event.object["metadata"]["name"] for event in watch.poll(3)] == ["e"]
+    assert not watch.behind
+    for name in "fghijklmnopq":
+        api.made(pod_manifest(name))
+    assert list(watch.poll(3)) == [] and watch.expired, "what it has not taken is forgotten as for any other"

@@ -55,14 +55,15 @@ class Log:
             return None
         return self._first + bisect_right(self.events, revision, key=_revision)
 
-    def since(self, position: int, until: int | None = None) -> list[WatchEvent] | None:
-        """All changes from `position` on (up to revision `until`); None if some of them have been forgotten."""
+    def since(self, position: int, until: int | None = None, most: int | None = None) -> list[WatchEvent] | None:
+        """The changes from `position` on (up to revision `until`, at most so many); None: some have been forgotten."""
         start = position - self._first
         if start < 0:
             return None
-        if until is None or not self.events or self.events[-1].revision <= until:
-            return self.events[start:]
-        return self.events[start : bisect_right(self.events, until, key=_revision)]
+        end = len(self.events)
+        if until is not None and self.events and self.events[-1].revision > until:
+            end = bisect_right(self.events, until, key=_revision)
+        return self.events[start : end if most is None else min(end, start + most)]
 
     def retract(self, revision: int) -> None:
         """Takes back every change after `revision`: they never were."""

@@ -32,6 +32,7 @@ class Watch:
         "_selects",
         "_store",
         "ahead",
+        "behind",
         "bookmarks",
         "closed",
         "expired",
@@ -59,19 +60,25 @@ class Watch:
         """The reader wants bookmarks (allowWatchBookmarks); they are only made on request, by `bookmark`."""
         self.ahead = False
         """Tells changes that are not settled yet, too: for readers that are begun anew when those are taken back."""
+        self.behind = False
+        """The last `poll` told as many changes as it may: there can be more to tell at once."""
         self.shape: Callable[[WatchEvent], Raw] | None = None
         """Makes of an event's object what the reader wants to see; None leaves it."""
         self.expired = False
         self.closed = False
 
-    def poll(self) -> Sequence[WatchEvent]:
-        """All changes since the last call, oldest first. Read only: the events are shared with other watches."""
+    def poll(self, most: int | None = None) -> Sequence[WatchEvent]:
+        """The changes since the last call, oldest first. Read only: the events are shared with other watches.
+
+        `most`: of so many changes at most, so that a slow reader holds no more of them than it can be told at once.
+        """
         if self.closed:
             return ()
-        events = self._log.since(self._position, None if self.ahead else self._store.settled)
+        events = self._log.since(self._position, None if self.ahead else self._store.settled, most)
         if events is None:
             self.expired = self.closed = True
             return ()
+        self.behind = len(events) == most
         self._position += len(events)
         if self._selects is not None and events:
             events = select(events, self._selects)
@@ -92,7 +99,7 @@ class Watch:
         self.closed = True
 
     def bookmark(self, *, initial_end: bool = False) -> WatchEvent:
-        """Says that everything up to the present revision was told. Only true right after `poll`."""
+        """Says that all up to the present revision was told. Only true right after a `poll` that is not `behind`."""
         revision = self._store.told
         meta: dict[str, Any] = {"resourceVersion": str(revision)}
         if initial_end:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,12 +22,14 @@ from muster.apiserver.ownership import dressed
 from muster.apiserver.state import YES
 from muster.apiserver.watch import BOOKMARK, Watch, WatchEvent
 from muster.runtime.changes import Changes
+from muster.runtime.telemetry import Log
 
 Handle = Callable[[Request], Response | Watch | Paused]
 Finish = Callable[[Response | Watch | Paused], Awaitable[Response | Watch]]
 Settle = Callable[[], Awaitable[bool]]
 Guard = Callable[[web.Request], bool]
 
+LOG = Log("http")
 LOOPBACK = "127.0.0.1"
 LONGEST_WATCH = 3_600
 """Seconds after which a watch without timeoutSeconds ends, so that no stream is for ever."""
@@ -39,7 +41,16 @@ CUT_WITHIN = 0.2
 """Seconds that handlers get, twice, to notice it."""
 LATE = 1.0
 """Seconds that a watch may last longer than asked for, while its reader does not read."""
-EVENTS_PER_WRITE = 500
+EVENTS_AT_A_TIME = 500
+"""Changes that a watch takes from the log before it has told them: a reader that is slow holds no more of them."""
+BYTES_PER_WRITE = 1 << 16
+"""What a watch writes at a time, or one event, if that is longer."""
+READS_WITHIN = 60.0
+"""Seconds that the reader of a watch gets to take what is written, before it is cut off."""
+LONGEST_LINE = 1 << 16
+"""Bytes of a path with its query; selectors can be long. A header may have 8,190, and a request 128 headers."""
+IDLE_FOR = 90.0
+"""Seconds that a connection may be open without a request, or with the half of one."""
 EXPIRED = 410
 STREAMED = {"Content-Type": JSON, "Cache-Control": "no-cache, private"}
 MOST_OPEN = 4_000
@@ -106,7 +117,14 @@ async def listen(
         raise ValueError(
             f"refusing to listen on {host}: the embedded API server has no authentication; use {LOOPBACK} or ::1"
         )
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CUT_WITHIN)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=CUT_WITHIN,
+        keepalive_timeout=IDLE_FOR,
+        max_line_size=LONGEST_LINE,
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port, ssl_context=tls).start()
@@ -256,6 +274,8 @@ class Front:
                 await self._tell(response, watch, seconds)
                 await response.write_eof()
         except TimeoutError:
+            about = {"path": _text(request.path), "client": _text(request.headers.get("User-Agent", "unknown"))}
+            LOG.warning("a watch was cut: its reader does not read; it may go on from what it has", **about)
             _cut(request)
         except (ConnectionError, RuntimeError):
             pass  # the reader has gone
@@ -270,8 +290,11 @@ class Front:
         with self._changes.listening() as bell:
             while clock() < ends and not _over(watch):
                 bell.clear()
-                events = watch.poll()
+                events = watch.poll(EVENTS_AT_A_TIME)
                 await self._write(response, watch, events)
+                if watch.behind:
+                    await asyncio.sleep(0)  # others first, where nothing of it was for this reader
+                    continue
                 if watch.bookmarks and clock() >= bookmark_at:
                     bookmark_at += BOOKMARK_EVERY
                     await self._write(response, watch, [watch.bookmark()])
@@ -279,16 +302,26 @@ class Front:
                     await asyncio.sleep(PAUSE)
                 if not _over(watch):
                     await _heard(bell, min(ends, bookmark_at) - clock())
+        await self._take_leave(response, watch)
+
+    async def _take_leave(self, response: web.StreamResponse, watch: Watch) -> None:
         if watch.expired:
-            await response.write(_line("ERROR", status.expired("too old resource version: list again").body))
+            await _send(response, _line("ERROR", status.expired("too old resource version: list again").body))
         elif watch.bookmarks and not _over(watch):
-            await self._write(response, watch, watch.poll())
-            await self._write(response, watch, [watch.bookmark()])
+            await self._write(response, watch, watch.poll(EVENTS_AT_A_TIME))
+            if not watch.behind:
+                await self._write(response, watch, [watch.bookmark()])
 
     async def _write(self, response: web.StreamResponse, watch: Watch, events: Sequence[WatchEvent]) -> None:
-        for start in range(0, len(events), EVENTS_PER_WRITE):
-            batch: Iterable[WatchEvent] = events[start : start + EVENTS_PER_WRITE]
-            await response.write(b"".join([self._line(watch, event) for event in batch]))
+        lines, size = [], 0
+        for event in events:
+            lines.append(line := self._line(watch, event))
+            size += len(line)
+            if size >= BYTES_PER_WRITE:
+                await _send(response, b"".join(lines))
+                lines, size = [], 0
+        if lines:
+            await _send(response, b"".join(lines))
 
     def _line(self, watch: Watch, event: WatchEvent) -> bytes:
         if watch.shape is not None or event.type == BOOKMARK:
@@ -315,6 +348,15 @@ def _cut(request: web.Request) -> None:
 
 def _over(watch: Watch) -> bool:
     return watch.closed
+
+
+async def _send(response: web.StreamResponse, told: bytes) -> None:
+    """
+    Raises:
+        TimeoutError: what is under way already is not read.
+    """
+    async with asyncio.timeout(READS_WITHIN):
+        await response.write(told)
 
 
 async def _heard(bell: asyncio.Event, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from aiohttp import web
 
 from muster.runtime.control import Control
 from muster.runtime.guard import Guard
-from muster.runtime.http import LOOPBACK, application, listen
+from muster.runtime.http import LOOPBACK, MOST_OPEN, application, listen
 from muster.runtime.pages import routes
 from muster.runtime.wiring import Alone, Cluster
 
@@ -74,6 +75,19 @@ async def serve_controlled(port: int, ready: Ready, data: Path | None = None) ->
         await control.close()
 
 
+def allow_connections() -> None:
+    """As many as the server serves, where the system lets a process have so many: what it begins with is often less."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_OPEN if hard == resource.RLIM_INFINITY else min(2 * MOST_OPEN, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 async def _listen_until_signalled(
     app: web.Application,
     port: int,
@@ -82,6 +96,7 @@ async def _listen_until_signalled(
     host: str = LOOPBACK,
     guard: Guard = OPEN,
 ) -> None:
+    allow_connections()
     ended = asyncio.Event()
     here = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

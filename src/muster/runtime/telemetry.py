@@ -27,6 +27,9 @@ class Log:
     def note(self, what: str, **fields: object) -> None:
         self._logger.info("%s", _line(what, fields))
 
+    def warning(self, what: str, **fields: object) -> None:
+        self._logger.warning("%s", _line(what, fields))
+
     def failure(self, what: str, failure: BaseException, **fields: object) -> None:
         fields["error"] = f"{type(failure).__name__}: {failure}"
         self._logger.error("%s", _line(what, fields), exc_info=failure)
