@@ -26,6 +26,7 @@ INFORMERS = {
     "/apis/policy/v1/poddisruptionbudgets": "PodDisruptionBudget",
     "/apis/resource.k8s.io/v1/deviceclasses": "DeviceClass",
     "/apis/resource.k8s.io/v1/resourceclaims": "ResourceClaim",
+    "/apis/resource.k8s.io/v1/resourceslices": "ResourceSlice",
     "/apis/scheduling.k8s.io/v1beta1/podgroups": "PodGroup",
     "/apis/scheduling.k8s.io/v1beta1/workloads": "Workload",
     "/apis/storage.k8s.io/v1/csidrivers": "CSIDriver",

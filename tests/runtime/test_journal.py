@@ -126,6 +126,24 @@ def test_nobody_outside_hears_of_a_change_before_it_is_committed(tmp_path):
     asyncio.run(run())
 
 
+def test_a_watch_that_lists_ends_its_list_with_the_revision_that_it_is_of(tmp_path):
+    async def run() -> None:
+        local = opened(Journal(tmp_path / "data"))
+        create(local, "a")
+        query = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        stream = local.handle(Request("GET", LEASES, {**query, "allowWatchBookmarks": "true"}))
+        assert isinstance(stream, Watch)
+        create(local, "b")
+        assert await local.settle()
+        made, bookmark, later = stream.poll()
+        assert made.object["metadata"]["resourceVersion"] == bookmark.object["metadata"]["resourceVersion"]
+        assert later.object["metadata"]["name"] == "b" and later.revision == bookmark.revision + 1
+        assert local.keeper is not None
+        await local.keeper.close()
+
+    asyncio.run(run())
+
+
 def test_compaction_bounds_the_file_and_answers_older_watches_with_410(tmp_path):
     async def run() -> None:
         local = opened(Journal(tmp_path / "data", history=100, step=50))

@@ -99,8 +99,11 @@ class Watch:
         self.closed = True
 
     def bookmark(self, *, initial_end: bool = False) -> WatchEvent:
-        """Says that all up to the present revision was told. Only true right after a `poll` that is not `behind`."""
-        revision = self._store.told
+        """Says that all up to the present revision was told. Only true right after a `poll` that is not `behind`.
+
+        `initial_end`: that all there is was told, which may not be settled yet: whoever opens the watch waits for it.
+        """
+        revision = self._store.revision if initial_end else self._store.told
         meta: dict[str, Any] = {"resourceVersion": str(revision)}
         if initial_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
