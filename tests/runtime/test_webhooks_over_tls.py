@@ -17,9 +17,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
 
 from muster.controllers.fleet import Shape
@@ -288,6 +290,28 @@ def test_what_the_scheduler_writes_is_asked_about_and_tried_again_when_it_was_re
     assert refused == {"alone", "g-0", "g-1"}
     kinds = {(asked["kind"]["kind"], asked["subResource"], asked["operation"]) for _, asked in hooks.asked}
     assert kinds == {("Binding", "binding", "CREATE")}
+
+
+def test_the_example_of_the_documentation_labels_the_pods_of_a_gang(cluster, certificates, bundle):
+    root = Path(__file__).resolve().parents[2]
+    example: dict[str, Any] = {"__name__": "example"}
+    exec(compile((root / "examples" / "admission" / "webhook.py").read_text(), "webhook.py", "exec"), example)
+    server = example["server"](certificates / "server.pem", certificates / "server.key", 0)
+    serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    serving.start()
+    try:
+        page = (root / "docs" / "how-to" / "admission.md").read_text()
+        (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        given = yaml.safe_load(text.replace("8443", str(server.server_port)).replace("CERTIFICATE", bundle("ca")))
+        configured(cluster.url, "Mutating", *given["webhooks"])
+        status, answer, headers = call(cluster.url, "POST", PODS, pod_manifest("g-0", group="g"))
+        assert (status, answer["metadata"]["labels"]["team"]) == (201, "unknown")
+        assert headers["Warning"] == '299 - "the label team was missing"'
+        assert "team" not in created(cluster.url)[1]["metadata"]["labels"]
+    finally:
+        server.shutdown()
+        server.server_close()
+        serving.join(timeout=10)
 
 
 # --- after a restart ---------------------------------------------------------------------------------------------
