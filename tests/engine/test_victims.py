@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
+from statistics import median
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from muster.model.running import Running
 from muster.model.snapshot import Snapshot
 from muster.plugins import default_profile
 from muster.testing import builders, evictions
+from muster.testing.cheapest import cheapest
 from muster.testing.evictions import NOW, Instance
 
 PROFILE = default_profile()
@@ -63,6 +65,41 @@ def test_no_victim_of_a_larger_cluster_could_be_spared() -> None:
             victims = {victim.pod for victim in diagnosis.preemption.victims}
             assert evictions.redundant(instance, victims, diagnosis.preemption.placed) == []
     assert seen > 10
+
+
+def beyond_the_optimum(instances: Iterable[Instance]) -> list[int]:
+    """How many more pods are evicted than have to be, for each instance; as many that cost more count as one."""
+    gaps: list[int] = []
+    for instance in instances:
+        optimum = cheapest(instance)
+        if optimum is None:
+            continue
+        _, diagnosis = tried(instance.snapshot(), instance.entry)
+        gone = {victim.pod for victim in diagnosis.preemption.victims} if diagnosis.preemption else set()
+        cost = evictions.price(instance, [pod for pod in instance.pods if pod.key in gone])[:6]
+        assert cost >= optimum
+        gaps.append(max((cost[2] >> 31) - (optimum[2] >> 31), int(cost != optimum)))
+    return gaps
+
+
+def test_the_optimum_by_programs_is_the_one_by_trying_everything() -> None:
+    for instance in islice(evictions.instances(13), 60):
+        optimum, best = cheapest(instance), evictions.best(instance)
+        assert optimum is None or (best is not None and best.price[:6] == optimum)
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_victims_of_larger_clusters_are_the_optimum(kinds: int) -> None:
+    gaps = beyond_the_optimum(islice(evictions.larger(5, nodes=24, pods=100, members=8, kinds=kinds), 6))
+    assert gaps and median(gaps) == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kinds", [1, 2, 3])
+def test_victims_of_hundreds_of_larger_clusters_are_mostly_the_optimum(kinds: int) -> None:
+    gaps = beyond_the_optimum(islice(evictions.larger(6, nodes=40, pods=200, members=12, kinds=kinds), 100))
+    print(f"{kinds} kinds: {gaps.count(0)} of {len(gaps)} at the optimum, the worst evicts {max(gaps)} more")
+    assert median(gaps) == 0
 
 
 def test_a_world_without_pods_is_the_one_in_which_they_never_were() -> None:

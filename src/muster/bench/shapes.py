@@ -232,6 +232,15 @@ SHAPES: Mapping[str, Shape] = {
         _preempting("preempt-mode", preemption.preempt_mode, 10, "100 gangs of 10 against 1,000 whole groups", 10),
         _preempting("unpreemptable", preemption.unpreemptable, 50, "verdict where evicting all is not enough", 0),
         Shape(
+            "preempt-mixed",
+            (
+                Target("preempt-mixed", "ms/gang", 500, True, "gangs of 12, alike or not, in full clusters; median"),
+                Target("preempt-gap", "pods", 0, True, "evicted beyond the exact optimum; median"),
+                Target("preempt-best", "%", 90, False, "of them with the best victims there are"),
+            ),
+            preemption.preempt_mixed,
+        ),
+        Shape(
             "restart",
             (
                 Target("restart", "s", 5, True, "20 bound pods a node listed, to the first decision asked for"),

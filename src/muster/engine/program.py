@@ -53,6 +53,13 @@ class Program:
 
     def solve(self, limit: int, prices: Sequence[float] | None = None) -> Answer:
         """Some solution, a cheap one if there are prices; it ends after about `limit` expansions."""
+        return self._solved(limit, prices, cheapest=False)
+
+    def cheapest(self, limit: int, prices: Sequence[float]) -> Answer:
+        """The cheapest solution, if `limit` expansions are enough to prove that, else a cheap one."""
+        return self._solved(limit, prices, cheapest=True)
+
+    def _solved(self, limit: int, prices: Sequence[float] | None, *, cheapest: bool) -> Answer:
         solver: Any = new_solver()
         columns, rows = len(self.upper), len(self._rows)
         cost = np.zeros(columns) if prices is None else np.array(prices)
@@ -64,5 +71,5 @@ class Program:
         value = np.fromiter(chain.from_iterable(factors for _, factors, _ in self._rows), dtype=float)
         most = np.array([limit for *_, limit in self._rows], dtype=float)
         solver.addRows(rows, np.full(rows, -np.inf), most, len(index), starts, index, value)
-        answer = whole_numbers(solver, columns, max(limit, 1))
+        answer = whole_numbers(solver, columns, max(limit, 1), cheapest=cheapest)
         return replace(answer, spent=answer.spent + self._entries // _ENTRIES_PER_EXPANSION)

@@ -22,6 +22,12 @@ _SCALE = 1 << 20
 """Prices are whole numbers of this in a proof."""
 _OPTIONS: dict[str, Any] = {"threads": 1, "random_seed": 1, "presolve": "off", "simplex_strategy": 4}
 _INTEGER_OPTIONS: dict[str, Any] = {"presolve": "on", "simplex_strategy": 1, "mip_max_improving_sols": 1}
+_CHEAPEST_OPTIONS: dict[str, Any] = {
+    "presolve": "on",
+    "simplex_strategy": 1,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.5,
+}
 ITERATIONS_PER_EXPANSION = 11
 """Steps of the simplex method that cost about as much as looking at one state of the search."""
 _EXPANSIONS_PER_CALL = 2
@@ -35,6 +41,8 @@ class Answer:
     impossible: bool = False
     often: np.ndarray | None = None
     """int64[P]: how often to take each filling; rounded, so it is yet to be checked"""
+    cheapest: bool = False
+    """Whether no solution is cheaper; told only where that was asked."""
 
 
 class Relaxation:
@@ -169,14 +177,17 @@ class Relaxation:
         return Answer(spent, often=often)
 
 
-def whole_numbers(solver: Any, columns: int, limit: int) -> Answer:
-    """Some solution of a program in which all these columns are whole; `often` is by column. Spends the solver."""
+def whole_numbers(solver: Any, columns: int, limit: int, *, cheapest: bool = False) -> Answer:
+    """Some solution of a program in which all these columns are whole; `often` is by column. Spends the solver.
+
+    `cheapest`: the best one, if the limit allows; prices are whole numbers then.
+    """
     import highspy
 
     which = np.arange(columns, dtype=np.int32)
     solver.changeColsIntegrality(columns, which, np.ones(columns, dtype=np.uint8))
     steps = limit * ITERATIONS_PER_EXPANSION
-    for name, value in _INTEGER_OPTIONS.items():
+    for name, value in (_CHEAPEST_OPTIONS if cheapest else _INTEGER_OPTIONS).items():
         solver.setOptionValue(name, value)
     solver.cbMipInterrupt += lambda event: _stop_after(event, steps)
     solver.run()
@@ -185,7 +196,9 @@ def whole_numbers(solver: Any, columns: int, limit: int) -> Answer:
         return Answer(spent, impossible=True)
     if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return Answer(spent)
-    return Answer(spent, often=np.rint(np.array(solver.getSolution().col_value)).astype(np.int64))
+    often = np.rint(np.array(solver.getSolution().col_value)).astype(np.int64)
+    ended = cheapest and solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return Answer(spent, often=often, cheapest=ended)
 
 
 def _stop_after(event: Any, steps: int) -> None:

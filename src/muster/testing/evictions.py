@@ -165,6 +165,18 @@ def instances(seed: int, *, nodes: int = 8, pods: int = 24) -> Iterator[Instance
         yield _instance(random, random.randint(1, nodes), random.randint(1, pods))
 
 
+def larger(seed: int, *, nodes: int, pods: int, members: int, kinds: int = 2) -> Iterator[Instance]:
+    """The same with so many nodes, running pods as far as they fit, none of them on its way out, and a gang of so many
+    pods of these kinds.
+    """
+    random = Random(seed)
+    while True:
+        looks = [builders.pod_class(gpus=gpus, cpu=random.choice((0, 1_000, 2_000))) for gpus in range(1, kinds + 1)]
+        entry = _gang(random, members, random.choice((15, 25, 40)), looks)
+        made = _instance(random, nodes, pods)
+        yield replace(made, pods=tuple(replace(pod, terminating=False) for pod in made.pods), entry=entry)
+
+
 def _instance(random: Random, size: int, count: int) -> Instance:
     nodes = tuple(
         builders.node(
@@ -236,8 +248,10 @@ def _entry(random: Random) -> QueueEntry:
         return replace(builders.entry(builders.pod("p1", big, priority=priority)), may_preempt=True)
     if random.random() < 0.25:
         return replace(builders.hierarchy(_tree(random, big, small, priority)), may_preempt=True)
-    count = random.randint(1, 4)
-    kinds = (big, small) if random.random() < 0.4 else (big,)
+    return _gang(random, random.randint(1, 4), priority, (big, small) if random.random() < 0.4 else (big,))
+
+
+def _gang(random: Random, count: int, priority: int, kinds: Sequence[PodClass]) -> QueueEntry:
     key = RACK if random.random() < 0.4 else None
     group = builders.group("pre", random.randint(1, count), priority=priority, topology_key=key)
     members = [builders.pod(f"p{i}", random.choice(kinds), group="pre", priority=priority) for i in range(count)]

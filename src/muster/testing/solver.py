@@ -73,8 +73,8 @@ def most(world: company.World, entry: QueueEntry, nodes: frozenset[str] | None =
     return None if answer is None else sum(int(answer[column]) for column in where.values()) if len(answer) else 0
 
 
-def _spelled_out(crowd: Crowd) -> tuple[_Program, Where]:
-    program = _Program()
+def _spelled_out(crowd: Crowd) -> tuple[Program, Where]:
+    program = Program()
     where = _members(program, crowd)
     _room(program, crowd, where)
     for rule in crowd.apart:
@@ -110,7 +110,7 @@ def _narrowed(crowd: Crowd, nodes: Domain) -> Crowd:
     return replace(crowd, allowed=tuple(some & nodes for some in crowd.allowed))
 
 
-class _Program:
+class Program:
     """An integer program that grows row by row."""
 
     def __init__(self) -> None:
@@ -147,7 +147,15 @@ class _Program:
         program.a_matrix_.index_ = np.array([c for total, _, _ in self._rows for c in total], dtype=np.int32)
         program.a_matrix_.value_ = np.array([f for total, _, _ in self._rows for f in total.values()], dtype=np.float64)
         program.integrality_ = [highspy.HighsVarType.kInteger] * size
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+
+        class Quiet(highspy.Highs):
+            """Does not greet: the greeting comes with the first callback, which the constructor sets up."""
+
+            def enableCallbacks(self) -> None:
+                self.silent()
+                super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+        solver: Any = Quiet()  # type: ignore[no-untyped-call]
         for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 1), ("time_limit", SECONDS)):
             solver.setOptionValue(option, value)
         solver.passModel(program)
@@ -165,7 +173,7 @@ Where = Mapping[tuple[int, int], int]
 """(role, node) -> column; missing: the role may not go there."""
 
 
-def _members(program: _Program, crowd: Crowd) -> Where:
+def _members(program: Program, crowd: Crowd) -> Where:
     return {
         (r, n): program.column(len(role.pods)) for r, role in enumerate(crowd.roles) for n in sorted(crowd.allowed[r])
     }
@@ -177,7 +185,7 @@ def _of(where: Where, roles: Iterable[int], nodes: Iterable[int]) -> dict[int, f
     return {where[r, n]: 1.0 for r in roles for n in nodes if (r, n) in where}
 
 
-def _groups(program: _Program, crowd: Crowd, where: Where, entry: QueueEntry) -> None:
+def _groups(program: Program, crowd: Crowd, where: Where, entry: QueueEntry) -> None:
     """Minimums and domains, from the root down."""
     everywhere = range(len(crowd.nodes))
     for r, role in enumerate(crowd.roles):
@@ -194,7 +202,7 @@ def _groups(program: _Program, crowd: Crowd, where: Where, entry: QueueEntry) ->
         _inside_one_domain(program, crowd, where, every, key, [pod.node or "" for pod in entry.bound], None)
 
 
-def _group(program: _Program, crowd: Crowd, where: Where, tree: GroupNode) -> int:
+def _group(program: Program, crowd: Crowd, where: Where, tree: GroupNode) -> int:
     """The column that says whether the group is satisfied; without that it has no members placed."""
     satisfied = program.column(1)
     leaves = {leaf.record.key for leaf in tree.leaves()}
@@ -217,7 +225,7 @@ def _group(program: _Program, crowd: Crowd, where: Where, tree: GroupNode) -> in
 
 
 def _inside_one_domain(
-    program: _Program,
+    program: Program,
     crowd: Crowd,
     where: Where,
     roles: Sequence[int],
@@ -244,7 +252,7 @@ def _inside_one_domain(
                 program.at_most({where[r, n]: 1.0, **own}, 0)
 
 
-def _room(program: _Program, crowd: Crowd, where: Where) -> None:
+def _room(program: Program, crowd: Crowd, where: Where) -> None:
     for n, free in enumerate(crowd.free):
         asked: dict[str, dict[int, float]] = {}
         for r, role in enumerate(crowd.roles):
@@ -259,7 +267,7 @@ def _room(program: _Program, crowd: Crowd, where: Where) -> None:
                 program.at_most(dict.fromkeys(total, 1.0), 0)
 
 
-def _apart(program: _Program, crowd: Crowd, where: Where, rule: Apart) -> None:
+def _apart(program: Program, crowd: Crowd, where: Where, rule: Apart) -> None:
     for domain in rule.domains:
         if rule.one == rule.other:
             program.at_most(_of(where, (rule.one,), domain), 1)
@@ -268,7 +276,7 @@ def _apart(program: _Program, crowd: Crowd, where: Where, rule: Apart) -> None:
         program.at_most({one: 1, other: 1}, 1)
 
 
-def _present(program: _Program, crowd: Crowd, where: Where, roles: Iterable[int], domain: Iterable[int]) -> int:
+def _present(program: Program, crowd: Crowd, where: Where, roles: Iterable[int], domain: Iterable[int]) -> int:
     """A column that is 1 where any of the roles has a member in the domain."""
     column = program.column(1)
     domain = tuple(domain)
@@ -278,7 +286,7 @@ def _present(program: _Program, crowd: Crowd, where: Where, roles: Iterable[int]
     return column
 
 
-def _near(program: _Program, crowd: Crowd, where: Where) -> None:
+def _near(program: Program, crowd: Crowd, where: Where) -> None:
     """Wherever a role with affinity is, whom it means runs, or is placed without that same affinity, or it began."""
     for near in dict.fromkeys((one.mates, one.running, _spelled(one.domains)) for one in crowd.near.values()):
         same = [r for r, one in crowd.near.items() if (one.mates, one.running, _spelled(one.domains)) == near]
@@ -308,7 +316,7 @@ def _spelled(domains: Sequence[Mapping[int, Domain]]) -> tuple[tuple[tuple[int, 
     return tuple(tuple(sorted(one.items(), key=lambda item: item[0])) for one in domains)
 
 
-def _even(program: _Program, crowd: Crowd, where: Where) -> None:
+def _even(program: Program, crowd: Crowd, where: Where) -> None:
     """The last member that came into a domain was within the skew, and since then the emptiest has only grown."""
     rules: list[tuple[Even, list[int]]] = []
     for r, several in crowd.even.items():

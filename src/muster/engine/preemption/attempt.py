@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +13,9 @@ from muster.engine.preemption import greedy
 from muster.engine.preemption.cost import Costs
 from muster.engine.preemption.judges import Judge, Ordinary, Slots, slots_judge
 from muster.engine.preemption.narrowing import narrow
+from muster.engine.preemption.program import Told, best_victims
 from muster.engine.preemption.units import Field
-from muster.engine.preemption.victims import FEW, MOST_ASKED, MOST_STEPS, Exact, lowest_level, spare
+from muster.engine.preemption.victims import FEW, FEW_ASKED, MANY, MOST_ASKED, MOST_STEPS, Exact, lowest_level, spare
 from muster.engine.profile import Profile
 from muster.engine.work import Work
 from muster.model.diagnosis import Preemption, PreemptionOutcome, Victim
@@ -95,28 +96,43 @@ class _Found(NamedTuple):
 def _victims(field: Field, ordinary: Ordinary, costs: Costs, profile: Profile, entry: QueueEntry) -> _Found | None:
     """None: all of them would not be enough."""
     everything = list(range(len(field)))
-    judge: Judge = ordinary
+    asked = field, ordinary.base, costs, profile, entry
     slots = slots_judge(field, ordinary.base, profile, entry)
     if slots is not None:
-        judge = slots
-        target = slots.counted(int(slots.sums_without(np.arange(len(field.pods))).max(initial=0)))
-    else:
-        target = ordinary.placed(frozenset(everything))
+        found = _counted(field, slots, ordinary, costs, lambda: best_victims(*asked, slots.target))
+        if found is None or ordinary.placed(found.units) >= slots.target:
+            return found
+    target = ordinary.placed(frozenset(everything))
     if not target:
         return None
-    known = _by_slots(slots, costs, target) if slots is not None else None
-    if known is None:
-        known = _by_asking(field, judge, costs, target, everything)
-    if slots is not None and ordinary.placed(known) < target:
-        judge, target = ordinary, ordinary.placed(frozenset(everything))
-        if not target:
-            return None
-        known = _by_asking(field, judge, costs, target, everything)
+    if len(field) > FEW_ASKED:
+        told = best_victims(*asked, target)
+        if told is not None and ordinary.placed(told.units) >= target:
+            return _Found(told.units if told.best else spare(ordinary, told.units, target, costs), told.best)
+    known = _by_asking(field, ordinary, costs, target, everything)
     if len(field) > FEW:
         return _Found(known, best=False)
-    steps = MOST_STEPS if slots is judge else MOST_ASKED
-    units, best = Exact(judge, costs, target, steps).improve(everything, known)
-    if slots is judge and units != known and ordinary.placed(units) < target:
+    return _Found(*Exact(ordinary, costs, target, MOST_ASKED).improve(everything, known))
+
+
+def _counted(
+    field: Field, slots: Slots, ordinary: Ordinary, costs: Costs, exactly: Callable[[], Told | None]
+) -> _Found | None:
+    """By counting slots. None: all of them would not be enough."""
+    everything = list(range(len(field)))
+    if not slots.target:
+        return None
+    known = _by_slots(slots, costs, slots.target)
+    if known is None:
+        known = _by_asking(field, slots, costs, slots.target, everything)
+    if len(field) > FEW:
+        told = exactly() if len(field) <= MANY or costs(known)[0] else None
+        if told is not None and slots.placed(told.units) >= slots.target and costs(told.units) <= costs(known):
+            return _Found(*told)
+    if len(field) > FEW or ordinary.placed(known) < slots.target:
+        return _Found(known, best=False)
+    units, best = Exact(slots, costs, slots.target, MOST_STEPS).improve(everything, known)
+    if units != known and ordinary.placed(units) < slots.target:
         return _Found(known, best=False)
     return _Found(units, best)
 

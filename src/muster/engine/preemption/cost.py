@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from muster.engine.preemption.units import Field
 from muster.model.keys import Key
@@ -16,6 +17,20 @@ BASE = 1 << 31
 NOTHING: Cost = (0, -BASE, 0, 0, 0, 0)
 
 
+class Parts(NamedTuple):
+    """What one unit adds to a cost."""
+
+    priority: int
+    total: int
+    """The sum of (priority + 2^31) of its pods."""
+    started: int
+    lost: int
+    budgets: tuple[int, ...]
+    """Places of the budgets that mean its pods, once for each pod."""
+    members: tuple[tuple[Key, int], ...]
+    """Its pods by group, of gangs only."""
+
+
 class Costs:
     """Costs of the units of a field."""
 
@@ -26,12 +41,12 @@ class Costs:
         self._now = now
         self._spaces = field.snapshot.neighbours.spaces
         self._budgets = running.budgets
-        self._surplus = _surplus(field)
+        self.surplus = _surplus(field)
+        """By gang, how many running members it has above its minimum."""
         self._meant: dict[tuple[str, object], tuple[int, ...]] = {}
-        self._of: dict[int, tuple[int, int, int, int, tuple[int, ...], tuple[tuple[Key, int], ...]]] = {}
+        self._of: dict[int, Parts] = {}
 
-    def _unit(self, number: int) -> tuple[int, int, int, int, tuple[int, ...], tuple[tuple[Key, int], ...]]:
-        """(priority, sum, started, lost, budgets that mean its pods, pods by group with a minimum)."""
+    def parts(self, number: int) -> Parts:
         known = self._of.get(number)
         if known is None:
             field = self.field
@@ -39,13 +54,13 @@ class Costs:
             priority = field.priority[number]
             started = [pod for pod in pods if pod.started]
             groups = Counter(Key(pod.key.namespace, pod.group) for pod in pods if pod.group is not None)
-            known = self._of[number] = (
+            known = self._of[number] = Parts(
                 priority,
                 (priority + BASE) * len(pods),
                 len(started),
                 sum(max(self._now - pod.started, 0) for pod in started),
                 tuple(budget for pod in pods for budget in self._budgets_of(pod.key.namespace, pod.labels)),
-                tuple((group, count) for group, count in groups.items() if group in self._surplus),
+                tuple((group, count) for group, count in groups.items() if group in self.surplus),
             )
         return known
 
@@ -64,7 +79,12 @@ class Costs:
         """Whether evicting it alone violates a budget; one pod of a unit protects all of it (P16)."""
         if not self._budgets:
             return False
-        return any(count > self._budgets[b].allowed for b, count in Counter(self._unit(number)[4]).items())
+        return any(count > self._budgets[b].allowed for b, count in Counter(self.parts(number).budgets).items())
+
+    @property
+    def allowed(self) -> dict[int, int]:
+        """By place of a budget, how many pods it lets go."""
+        return {place: max(budget.allowed, 0) for place, budget in enumerate(self._budgets)}
 
     @property
     def guards(self) -> bool:
@@ -73,14 +93,14 @@ class Costs:
 
     def guarded(self, number: int) -> bool:
         """Whether any budget means a pod of it."""
-        return bool(self._budgets) and bool(self._unit(number)[4])
+        return bool(self._budgets) and bool(self.parts(number).budgets)
 
     def __call__(self, units: Iterable[int]) -> Cost:
         highest, total, started, lost = -BASE, 0, 0, 0
         budgets: Counter[int] = Counter()
         groups: Counter[Key] = Counter()
         for number in units:
-            priority, amount, begun, seconds, meant, members = self._unit(number)
+            priority, amount, begun, seconds, meant, members = self.parts(number)
             highest = max(highest, priority)
             total += amount
             started += begun
@@ -89,7 +109,7 @@ class Costs:
             for group, count in members:
                 groups[group] += count
         violations = sum(max(count - max(self._budgets[b].allowed, 0), 0) for b, count in budgets.items())
-        core = sum(max(count - self._surplus[group], 0) for group, count in groups.items())
+        core = sum(max(count - self.surplus[group], 0) for group, count in groups.items())
         return violations, highest, total, started, core, lost
 
     def names(self, units: Iterable[int]) -> list[Key]:
@@ -104,8 +124,8 @@ class Costs:
         places = self.field.pods_of[number]
         if len(places) == 1 and not self._budgets:
             return self._alone(self.field.priority[number], self.field.pods[places[0]])
-        priority, amount, started, lost, _, members = self._unit(number)
-        core = sum(max(count - self._surplus[group], 0) for group, count in members)
+        priority, amount, started, lost, _, members = self.parts(number)
+        core = sum(max(count - self.surplus[group], 0) for group, count in members)
         first = self.field.pods[places[0]].key
         return (self.protected(number), self.guarded(number), priority, amount, started, core, lost, first)
 
@@ -113,12 +133,11 @@ class Costs:
         """The same for a unit of one pod where there are no budgets."""
         began, core = pod.started, 0
         if pod.group is not None:
-            core = int(self._surplus.get(Key(pod.key.namespace, pod.group), 1) < 1)
+            core = int(self.surplus.get(Key(pod.key.namespace, pod.group), 1) < 1)
         lost = max(self._now - began, 0) if began else 0
         return (False, False, priority, priority + BASE, 1 if began else 0, core, lost, pod.key)
 
 
 def _surplus(field: Field) -> dict[Key, int]:
-    """By gang, how many running members it has above its minimum."""
     groups = field.snapshot.groups
     return {key: max(count - groups[key].min_count, 0) for key, count in field.present.items() if key in groups}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -147,6 +148,11 @@ class Slots:
             gained = np.bincount(nodes, weights=self.usage[row, places], minlength=free.shape[1])
             free[row] += gained.astype(np.int64)
         return free
+
+    @cached_property
+    def target(self) -> int:
+        """How many are placed once everybody is gone; 0: not enough."""
+        return self.counted(int(self.sums_without(np.arange(len(self.field.pods))).max(initial=0)))
 
     def counted(self, most: int) -> int:
         most = min(most, self.wanted)

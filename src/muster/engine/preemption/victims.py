@@ -9,6 +9,10 @@ from muster.engine.preemption.judges import Judge
 
 FEW = 26
 """Among so many units the best set is searched for exactly."""
+FEW_ASKED = 12
+"""The same where every question is a whole decision; of more, an integer program is asked first."""
+MANY = 300
+"""Among up to so many units of alike pods' victims an integer program is asked too; of more, only to spare budgets."""
 MOST_STEPS = 20_000
 MOST_ASKED = 400
 """How much an exact search may spend where every question is a whole decision."""
