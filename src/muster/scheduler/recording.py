@@ -90,8 +90,14 @@ class Recording:
         """What groups carry and nobody here has written."""
         self._carried: dict[EntryKey, str] = {}
         """What groups carry as far as the watch has told."""
-        self._ended: dict[EntryKey, Instant | None] = {}
-        """Plans that are carried out and still on their groups, and when they are removed; None: that is not set."""
+        self._over: dict[EntryKey, None] = {}
+        """Plans that are carried out and still on their groups, not yet in `_ended`."""
+        self._ended: dict[EntryKey, Instant] = {}
+        """When they are removed."""
+        self._soonest: Instant | None = None
+        """When the first of those is; may be early."""
+        self._refused: set[EntryKey] = set()
+        """Those of `records` with a time to be sent again."""
         self._clearing: dict[EntryKey, int] = {}
         """How often the removal was refused."""
         self._mine: dict[EntryKey, str] = {}
@@ -115,6 +121,7 @@ class Recording:
             self.found.pop(entry, None)
         else:
             self.found[entry] = text
+            self._over[entry] = None
         if not text and entry not in self.records:
             self._forget(entry)
 
@@ -129,6 +136,7 @@ class Recording:
     def _forget(self, entry: EntryKey) -> None:
         self._mine.pop(entry, None)
         self._ended.pop(entry, None)
+        self._over.pop(entry, None)
         self._clearing.pop(entry, None)
 
     # -- before the first bind
@@ -156,8 +164,10 @@ class Recording:
         """Records the plan of these pods, together with what is left of an earlier one."""
         record = self.records.get(entry)
         if record is None or record.uid != uid:
-            record = self.records[entry] = Record(entry, uid)
+            waiting = record.bindings if record is not None else {}
+            record = self.records[entry] = Record(entry, uid, waiting)
         self._ended.pop(entry, None)
+        self._over.pop(entry, None)
         record.bindings.update((binding.record.uid, binding) for binding in fresh)
         record.text = encode((it.record, it.node) for it in record.bindings.values())
         record.attempts = 0
@@ -169,10 +179,13 @@ class Recording:
         record.bindings.update((binding.record.uid, binding) for binding in fresh)
         self._mine[entry] = text
         self.found.pop(entry, None)
+        self._ended.pop(entry, None)
+        self._over.pop(entry, None)
 
     def write(self, record: Record) -> Iterator[Write]:
         """Sends the plan, for the first time or again."""
         self._numbers += 1
+        self._refused.discard(record.entry)
         record.number, record.retry_at = self._numbers, None
         record.attempts += 1
         tag = RecordTag(record.entry, record.number)
@@ -209,14 +222,16 @@ class Recording:
             record.retry_at = now + backoff(record.attempts)
         else:
             record.on_pods, record.retry_at = True, now
+        self._refused.add(record.entry)
         return record, Saved.REFUSED
 
     def due(self) -> Instant | None:
         """When something is to be sent again or given up."""
-        return min((it.retry_at for it in self.records.values() if it.retry_at is not None), default=None)
+        return min((self.records[entry].retry_at or 0 for entry in self._refused), default=None)
 
     def due_records(self, now: Instant) -> list[Record]:
-        return [it for it in self.records.values() if it.retry_at is not None and it.retry_at <= now]
+        waiting = (it for entry, it in self.records.items() if entry in self._refused)
+        return [it for it in waiting if it.retry_at is not None and it.retry_at <= now]
 
     def is_stuck(self, record: Record, now: Instant) -> bool:
         """Whether it was refused for so long that its slots go back."""
@@ -230,26 +245,28 @@ class Recording:
         if record is None or record.bindings.pop(binding.record.uid, None) is None or record.bindings:
             return
         del self.records[binding.entry]
+        self._refused.discard(binding.entry)
         if binding.entry in self._mine:
-            self._ended[binding.entry] = None
+            self._over[binding.entry] = None
 
     def clear_due(self, now: Instant) -> Instant | None:
         """When the next plan is to be removed; strangers' ones go as well."""
-        for entry in self.found:
-            if entry not in self.records:
-                self._ended.setdefault(entry, None)
-        soonest: Instant | None = None
-        for entry, at in self._ended.items():
-            if at is None:
-                at = self._ended[entry] = now + LINGER
-            soonest = at if soonest is None else min(soonest, at)
-        return soonest
+        if self._over:
+            for entry in self._over:
+                if entry not in self.records:
+                    self._remove_at(entry, now + LINGER)
+            self._over = {}
+        return self._soonest
+
+    def _remove_at(self, entry: EntryKey, at: Instant) -> None:
+        self._ended[entry] = at
+        self._soonest = at if self._soonest is None else min(self._soonest, at)
 
     def clear(self, now: Instant) -> Iterator[Write]:
         """Removes what is over, unless the group carries something else by now."""
         for entry, at in tuple(self._ended.items()):
             text = self._carried.get(entry) or self._mine.get(entry)
-            if at is None or at > now:
+            if at > now:
                 continue
             del self._ended[entry]
             self.found.pop(entry, None)
@@ -259,13 +276,14 @@ class Recording:
                 namespace, name = entry.key
                 tag = ClearTag(entry, text)
                 yield Write(writes.patch(RESOURCE[entry.kind], namespace, name, body, JSON_PATCH), tag)
+        self._soonest = min(self._ended.values(), default=None)
 
     def cleared(self, tag: ClearTag, response: Response, now: Instant) -> None:
         """How a removal ended: done, not there any more, or to be tried again."""
         if response.status in _FOR_NOW or response.status >= 500:
             times = self._clearing[tag.entry] = self._clearing.get(tag.entry, 0) + 1
             if tag.entry not in self.records and self._exists(tag.entry):
-                self._ended[tag.entry] = now + backoff(times)
+                self._remove_at(tag.entry, now + backoff(times))
             return
         self._clearing.pop(tag.entry, None)
 
