@@ -148,7 +148,7 @@ def _deployment(new: apps.Deployment, old: apps.Deployment | None, gates: Featur
     errors += checks.at_least(deadline, at, 0)
     if deadline is not None and 0 <= deadline <= spec.min_ready_seconds:
         errors.append(at.invalid(deadline, "must be greater than minReadySeconds"))
-    errors += _strategy(spec.strategy, SPEC / "strategy", ("Recreate", "RollingUpdate"), most_surge=None)
+    errors += _strategy(spec.strategy, SPEC / "strategy", ("Recreate", "RollingUpdate"), any_surge=True)
     errors += _kept(spec.replicas, spec.template, spec.selector, gates)
     return errors + (checks.immutable_fields(spec, old.spec, SPEC, ("selector",)) if old else [])
 
@@ -166,8 +166,8 @@ def _daemon_set(new: apps.DaemonSet, old: apps.DaemonSet | None, gates: FeatureG
     return errors + (checks.immutable_fields(spec, old.spec, SPEC, ("selector",)) if old else [])
 
 
-def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...], *, most_surge: int | None = 100) -> Errors:
-    """`most_surge`: percent; None: a Deployment may have several times as many pods for a while."""
+def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...], *, any_surge: bool = False) -> Errors:
+    """`any_surge`: a Deployment may have several times its pods for a while."""
     errors = checks.one_of(given.type, path / "type", types)
     rolling, at = given.rolling_update, path / "rollingUpdate"
     if rolling is None:
@@ -176,7 +176,7 @@ def _strategy(given: apps.Strategy, path: Path, types: tuple[str, ...], *, most_
         return [*errors, at.forbidden("may not be specified when strategy `type` is 'Recreate'")]
     errors += small.count_or_percent(rolling.max_unavailable, at / "maxUnavailable")
     surge = small.count_or_percent(rolling.max_surge, at / "maxSurge")
-    errors += surge if most_surge is not None or not _is_percentage(rolling.max_surge) else []
+    errors += surge if not any_surge or not _is_percentage(rolling.max_surge) else []
     none = (0, "0%", None)
     if given.type == "RollingUpdate" and rolling.max_unavailable in none and rolling.max_surge in none:
         errors.append((at / "maxUnavailable").invalid(rolling.max_unavailable, "may not be 0 when `maxSurge` is 0"))

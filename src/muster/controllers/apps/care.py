@@ -8,7 +8,7 @@ from typing import Any
 
 from muster.api import writes
 from muster.api.calls import MERGE_PATCH, Response
-from muster.api.instant import MILLISECOND, Instant
+from muster.api.instant import MILLISECOND, SECOND, Instant
 from muster.api.machine import DELETED, Effect, Event, Listed, Observed, Refused, Woken, Write, Written
 from muster.api.object import Object
 from muster.controllers.apps.children import Children
@@ -18,7 +18,10 @@ from muster.controllers.pod_status import deleted
 from muster.controllers.writing import AGAIN, Pending, controller_of, event
 
 SETTLE: Instant = 20 * MILLISECOND
-"""How long changes of children are collected before their owner is looked at."""
+EACH: Instant = MILLISECOND // 5
+LONGEST_SETTLE: Instant = SECOND
+"""How long changes of children are collected before their owner is looked at: longer the more there are to look at, so
+that making many costs no more than a share of the time it takes."""
 CREATE, LOOK, DELETE, PATCH, READ = "create", "look", "delete", "patch", "read"
 CHECK, STATUS, SELF = "check", "status", "self"
 """First parts of tags; the owner's uid follows, then a child's name (CREATE, LOOK) or uid (DELETE, PATCH, READ)."""
@@ -206,7 +209,9 @@ class Care(ABC):
 
     def look_at(self, uid: str, now: Instant) -> list[Effect]:
         owner = self.owners.get(uid)
-        return owner.wake(now + SETTLE) if owner is not None else []
+        if owner is None:
+            return []
+        return owner.wake(now + min(SETTLE + EACH * self.children.number(uid), LONGEST_SETTLE))
 
     def inside(self, namespace: str) -> list[Owner]:
         """The owners of a namespace."""
@@ -225,8 +230,11 @@ class Care(ABC):
         self, what: str, owner: Owner, key: str, shown: bool, response: Response, now: Instant
     ) -> Sequence[Effect]:
         if what == CREATE:
+            effects = self._created(owner, key)
+            if owner.waits():
+                return effects
             owner.made()
-            return [*self._created(owner, key), *owner.wake(now)]
+            return [*effects, *owner.wake(now)]
         if what == LOOK:
             controller = controller_of(Object(response.body))
             if controller is not None and controller.get("uid") == owner.uid:

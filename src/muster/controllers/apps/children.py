@@ -68,6 +68,10 @@ class Children:
     def of(self, owner: str) -> list[Object]:
         return [self._known[uid] for uid in self._of.of(owner)]
 
+    def number(self, owner: str) -> int:
+        """How many children the owner has."""
+        return len(self._of.of(owner))
+
     def orphans(self, namespace: str, selector: LabelSelector) -> list[Object]:
         """Those that may match the selector: all of one of its labels, or all."""
         pair = next(iter(selector.match_labels.items()), None)

@@ -94,10 +94,14 @@ class Owner:
 
     def room(self) -> int:
         """How many children may be asked for now: none while earlier ones of this pace are not answered."""
-        return 0 if any(not each.answered for each in self.creating.values()) else self.pace
+        return 0 if self.waits() else self.pace
+
+    def waits(self) -> bool:
+        """Whether a child was asked for and the server has not answered yet."""
+        return any(not each.answered for each in reversed(self.creating.values()))
 
     def made(self) -> bool:
-        """A child could be made: the next ones may be more. True if that ends a time of refusals."""
+        """All that was asked for could be made: next time it may be more. True if that ends a time of refusals."""
         ends = bool(self.refusals)
         self.refusals, self.retry_at, self.problem, self.said = 0, 0, None, None
         self.pace = min(self.pace * 2, BATCH) if not ends else 1
@@ -110,7 +114,7 @@ class Owner:
             self.retry_at = now + min(LONGEST_RETRY, SECOND << min(self.refusals, 10))
             self.refusals += 1
 
-    def free(self, names: Iterator[str], used: set[str]) -> str:
-        """The first name that no child has, has had of late, or will have."""
-        recent = set(self.gone)
-        return next(n for n in names if n not in used | recent and n not in self.creating and n not in self.taken)
+    def free(self, names: Iterator[str], used: set[str]) -> Iterator[str]:
+        """The names that no child has, has had of late, or will have."""
+        taken = used.union(self.gone, self.creating, self.taken)
+        return (name for name in names if name not in taken)

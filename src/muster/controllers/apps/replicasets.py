@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from muster.api.instant import Instant
@@ -64,9 +65,8 @@ class ReplicaSets(Care):
         used = {pod.name for pod in self.children.of(owner.uid)}
         namespace, prefix = owner.object.namespace, f"{owner.object.name}-"
         effects: list[Effect] = []
-        names = pod_names(owner.object.name, owner.uid)
-        for _ in range(number):
-            name = owner.free(names, used)
+        free = owner.free(pod_names(owner.object.name, owner.uid), used)
+        for name in islice(free, number):
             made = pods.from_template(template, name, namespace, reference, prefix)
             effects += [
                 self.create(owner, made),
