@@ -174,7 +174,7 @@ def lease(holder, transitions=0, **meta):
 
 
 @DEFAULTS
-def test_of_two_candidates_one_leads_until_the_other_takes_over(client, accept):
+def test_of_two_candidates_one_leads_until_the_other_takes_over_and_lets_go(client, accept):
     client.accept = accept
     mine = f"{LEASES}/kube-scheduler?timeout=5s"
     status, answer = client.ask("GET", mine)
@@ -190,6 +190,9 @@ def test_of_two_candidates_one_leads_until_the_other_takes_over(client, accept):
     assert (status, answer["reason"]) == (409, "Conflict")
     status, third = client.ask("PUT", mine, {**lease("two", 1), "metadata": second["metadata"]})
     assert (status, third["spec"]["holderIdentity"]) == (200, "two")
+    let_go = {**third["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+    status, fourth = client.ask("PUT", mine, {**third, "spec": let_go})
+    assert (status, fourth["spec"].get("holderIdentity", "")) == (200, "")
 
 
 @DEFAULTS
@@ -274,6 +277,63 @@ def test_what_happens_is_told_in_events(client):
         "application/strategic-merge-patch+json",
     )
     assert (status, again["count"]) == (200, 2)
+
+
+def test_what_happens_is_told_in_events_of_their_own_group(client):
+    group = client.ask("GET", "/apis/events.k8s.io/v1")[1]
+    assert "events" in [resource["name"] for resource in group["resources"]], "it is asked for once, at start"
+    _, pod = client.ask("GET", f"{PODS}/a")
+    path = "/apis/events.k8s.io/v1/namespaces/default/events"
+    regarding = {"kind": "Pod", "namespace": "default", "name": "a", "uid": pod["metadata"]["uid"], "apiVersion": "v1"}
+    body = {
+        "kind": "Event",
+        "apiVersion": "events.k8s.io/v1",
+        "metadata": {"name": "a.18ed0586ed66aba1", "namespace": "default"},
+        "eventTime": "2026-12-01T04:05:03.457520Z",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "default-scheduler-host",
+        "action": "Scheduling",
+        "reason": "FailedScheduling",
+        "regarding": {**regarding, "resourceVersion": pod["metadata"]["resourceVersion"]},
+        "note": "0/1 nodes are available: 1 Insufficient cpu.",
+        "type": "Warning",
+        "deprecatedSource": {},
+        "deprecatedFirstTimestamp": None,
+        "deprecatedLastTimestamp": None,
+    }
+    made = client.made(path, body)
+    assert made["regarding"] == body["regarding"]
+    series = {"series": {"count": 2, "lastObservedTime": "2026-12-01T04:05:09.000001Z"}}
+    status, again = client.ask(
+        "PATCH", f"{path}/{made['metadata']['name']}", series, "application/strategic-merge-patch+json"
+    )
+    assert (status, again["series"]) == (200, series["series"])
+    _, same = client.ask("GET", f"/api/v1/namespaces/default/events/{made['metadata']['name']}")
+    assert (same["message"], same["involvedObject"]["name"]) == (body["note"], "a")
+
+
+def test_devices_are_allocated_to_a_claim_and_reserved_for_its_pod(client):
+    _, pod = client.ask("GET", f"{PODS}/a")
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"}}
+    made = client.made(path, {**claim, "spec": {"devices": {"requests": [request]}}})
+    kept = {**made["metadata"], "finalizers": ["resource.kubernetes.io/delete-protection"]}
+    status, held = client.ask("PUT", f"{path}/c", {**made, "metadata": kept})
+    assert (status, held["metadata"]["finalizers"]) == (200, kept["finalizers"])
+    result = {"request": "r", "driver": "gpu.example", "pool": "p", "device": "d0"}
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
+        "allocationTimestamp": "2026-12-01T04:24:00Z",
+    }
+    reserved = [{"resource": "pods", "name": "a", "uid": pod["metadata"]["uid"]}]
+    allocated = {**held, "status": {"allocation": allocation, "reservedFor": reserved}}
+    status, answer = client.ask("PUT", f"{path}/c/status", allocated)
+    assert (status, answer["status"]) == (200, allocated["status"])
+    status, answer = client.ask("PUT", f"{path}/c/status", allocated)
+    assert (status, answer["reason"]) == (409, "Conflict"), "another scheduler was quicker"
 
 
 def test_a_client_that_takes_nothing_but_protobuf_is_told_what_there_is(client):

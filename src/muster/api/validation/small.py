@@ -103,11 +103,9 @@ def _runtime_class(new: core.RuntimeClass, old: core.RuntimeClass | None) -> Err
 
 
 def _lease(new: core.Lease, old: core.Lease | None) -> Errors:
+    """An empty holderIdentity is how a leader lets go."""
     spec = new.spec
-    errors: Errors = []
-    if spec.holder_identity == "":
-        errors.append((SPEC / "holderIdentity").invalid("", "must not be empty"))
-    errors += checks.at_least(spec.lease_duration_seconds, SPEC / "leaseDurationSeconds", 1)
+    errors = checks.at_least(spec.lease_duration_seconds, SPEC / "leaseDurationSeconds", 1)
     errors += checks.at_least(spec.lease_transitions, SPEC / "leaseTransitions", 0)
     errors += checks.time(spec.acquire_time, SPEC / "acquireTime")
     return errors + checks.time(spec.renew_time, SPEC / "renewTime")
