@@ -60,13 +60,26 @@ def test_what_cannot_fit_waits_with_its_reason(told: tuple[int, str, float]) -> 
 def test_a_gang_is_introduced_before_its_verdict_and_a_job_goes_by_its_own_name(told: tuple[int, str, float]) -> None:
     text = said(told)
     assert text.index("gang too-big asks for 32 pods x 8 accelerators") < text.index("PodGroup default/too-big waits")
-    assert re.search(r"Job training waits: it needs 128 members at once, 112 run", text)
+    assert re.search(r"Job training: running 112 of 128, 16 members wait: it needs 128 members at once", text)
     assert "training-pgt" not in text
 
 
 def test_the_summary_speaks_of_what_is_free_in_the_end(told: tuple[int, str, float]) -> None:
     summary = said(told).partition("What waits, and why")[2]
     assert re.search(r"too-big waits: it needs 32 members at once, 0 can be placed, 32 short", summary)
+
+
+def test_an_urgent_gang_clears_exactly_one_rack_and_says_whom_it_evicts_and_why(told: tuple[int, str, float]) -> None:
+    text = said(told)
+    assert "To place 16 pods, 128 pods of 544 of lower priority are evicted: default/filler-" in text
+    assert "none of them can be spared, highest priority -10" in text
+    gone = re.search(r"evicted, 128 pods of priority -10, all of rack (z\d-r\d): ([^ ]+( filler-[^ ]+)*)", text)
+    assert gone is not None
+    evicted = [
+        range(int(first), int(last or first) + 1) for first, last in re.findall(r"-(\d+)(?:\.\.(\d+))?", gone[2])
+    ]
+    assert sum(map(len, evicted)) == cast.FLEET.nodes * cast.FLEET.gpus
+    assert re.search(rf"^{gone[1]} +128/128 +- +- +- +- +16$", told[1], re.MULTILINE)
 
 
 def test_a_rack_is_lost_and_the_survivors_are_untouched(told: tuple[int, str, float]) -> None:
@@ -78,11 +91,11 @@ def test_a_rack_is_lost_and_the_survivors_are_untouched(told: tuple[int, str, fl
 
 
 def test_the_table_accounts_for_every_accelerator(told: tuple[int, str, float]) -> None:
-    rows = re.findall(r"^z\d-r\d +(\d+)/128 +(\S+) +(\S+) +(\S+) +(\S+)", told[1], re.MULTILINE)
+    rows = re.findall(r"^z\d-r\d +(\d+)/128 +(\S+) +(\S+) +(\S+) +(\S+) +(\S+)", told[1], re.MULTILINE)
     assert len(rows) == cast.FLEET.zones * cast.FLEET.racks
     totals = [sum(int(cell) for cell in column if cell != "-") for column in zip(*rows, strict=True)]
     training = int(re.search(r"goes on with (\d+)", told[1])[1])  # type: ignore[index]
-    serving = cast.PREFILL + cast.DECODE
-    assert totals[1:] == [training, serving, cast.LEARNERS + cast.ACTORS + cast.LOADERS, cast.FILLERS]
-    served = cast.PREFILL * 4 + cast.DECODE * 2
-    assert totals[0] == training * 8 + served + cast.LEARNERS * 8 + cast.ACTORS * 4 + cast.FILLERS
+    serving, left = cast.PREFILL + cast.DECODE, cast.FILLERS - cast.FLEET.nodes * cast.FLEET.gpus
+    assert totals[1:] == [training, serving, cast.LEARNERS + cast.ACTORS + cast.LOADERS, left, cast.RESCUERS]
+    served = cast.RESCUERS * 8 + cast.PREFILL * 4 + cast.DECODE * 2
+    assert totals[0] == training * 8 + served + cast.LEARNERS * 8 + cast.ACTORS * 4 + left

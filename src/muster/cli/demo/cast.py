@@ -17,19 +17,34 @@ SMALLER = 112
 LEARNERS, ACTORS, LOADERS = 64, 24, 16
 PREFILL, DECODE = 4, 8
 TOO_MANY = 32
+RESCUERS = FLEET.nodes
+"""A pod for each node of a rack."""
 
 TRAINING, SERVING, ROLES, TOO_BIG, FILLER = "training", "serving", "reinforcement", "too-big", "filler"
+URGENT = "urgent"
+PARTS = (TRAINING, SERVING, ROLES, FILLER, URGENT)
+"""What is seen on the racks."""
 APP = "app"
 """The label that says which part of the demo a pod belongs to."""
 
 
-def priority_class() -> Manifest:
+def priority_classes() -> list[Manifest]:
+    """What may go, what evicts nobody, which is the default, and what may evict."""
+    return [
+        _class("spare", -10, "for whatever uses accelerators that nobody else wants", preemptionPolicy="Never"),
+        _class("polite", 0, "evicts nobody", preemptionPolicy="Never", globalDefault=True),
+        _class(URGENT, 1_000, "may evict what is less important"),
+    ]
+
+
+def _class(name: str, value: int, about: str, **more: Any) -> Manifest:
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": {"name": "spare"},
-        "value": -10,
-        "description": "for whatever uses accelerators that nobody else wants",
+        "metadata": {"name": name},
+        "value": value,
+        "description": about,
+        **more,
     }
 
 
@@ -118,6 +133,15 @@ def too_big() -> list[Manifest]:
     group = {"podGroupName": TOO_BIG}
     members = [_pod(f"big-{i}", TOO_BIG, {"cpu": "8", GPU: "8"}, schedulingGroup=group) for i in range(TOO_MANY)]
     return [_gang(TOO_BIG, TOO_MANY), *members]
+
+
+def urgent() -> list[Manifest]:
+    """A gang that has to have a whole rack, and may evict for it."""
+    group = {"podGroupName": URGENT}
+    priority = {"priorityClassName": URGENT}
+    gang = _gang(URGENT, RESCUERS, schedulingConstraints={"topology": [{"key": RACK}]}, **priority)
+    requests = {"cpu": "8", GPU: str(FLEET.gpus)}
+    return [gang, *(_pod(f"rescue-{i}", URGENT, requests, schedulingGroup=group, **priority) for i in range(RESCUERS))]
 
 
 def _gang(name: str, count: int, **spec: Any) -> Manifest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from rich.console import Console
 from muster.cli.demo import cast
 from muster.cli.demo.screen import WIDTH, LiveScreen, PlainScreen, Screen
 from muster.cli.demo.stage import SPEED, Life, Stage
-from muster.cli.failure import FAILED, heed_interrupts
+from muster.cli.failure import FAILED, Failure, heed_interrupts
 from muster.cli.printing import table
 from muster.cli.trees import text
 from muster.controllers.fleet import GPU, node_manifests
@@ -38,7 +38,7 @@ async def _play(screen: Screen, console: Console) -> int:
     stage.shown = lambda: screen.racks(stage.per_rack())
     driving = asyncio.create_task(stage.cluster.loop.run())
     try:
-        for act in (_fill, _train, _serve, _mix, _ask_too_much):
+        for act in (_fill, _train, _serve, _mix, _ask_too_much, _clear_a_rack):
             await act(stage, screen)
             await screen.rest()
         before = stage.lives(cast.TRAINING)
@@ -64,7 +64,7 @@ async def _fill(stage: Stage, screen: Screen) -> None:
         f"{nodes} hollow nodes with {nodes * shape.gpus:,} accelerators: {shape.zones} zones, {shape.racks} racks each"
         f" (their clock runs {SPEED} times faster than yours)"
     )
-    stage.create([cast.priority_class(), *cast.fillers()])
+    stage.create([*cast.priority_classes(), *cast.fillers()])
     took = await stage.until("the fillers run", lambda: stage.running(cast.FILLER) == cast.FILLERS)
     screen.say(f"{cast.FILLERS} single pods of low priority run, one accelerator each ({took:.2f} s)")
 
@@ -105,6 +105,29 @@ async def _ask_too_much(stage: Stage, screen: Screen) -> None:
     screen.say(f"gang {cast.TOO_BIG} asks for {cast.TOO_MANY} pods x 8 accelerators, more than are free")
     await stage.until("the gang that is too big gets its verdict", lambda: bool(_sentence(stage, cast.TOO_BIG)))
     screen.say(broken(_sentence(stage, cast.TOO_BIG), 0))
+
+
+async def _clear_a_rack(stage: Stage, screen: Screen) -> None:
+    before = {pod["metadata"]["name"]: pod for pod in stage.pods() if pod["spec"].get("nodeName")}
+    stage.create(cast.urgent())
+    screen.say(
+        f"gang {cast.URGENT} of priority 1000 asks for {cast.RESCUERS} pods x {cast.FLEET.gpus} accelerators in"
+        " one rack, and none is free"
+    )
+    await stage.until("the urgent gang evicts", lambda: "evicted" in _sentence(stage, cast.URGENT))
+    screen.say(broken(_sentence(stage, cast.URGENT).partition(". ")[2], 0))
+    took = await stage.until("the urgent gang runs", lambda: stage.running(cast.URGENT) == cast.RESCUERS)
+    there = {pod["metadata"]["name"] for pod in stage.pods()}
+    gone = [pod for name, pod in before.items() if name not in there]
+    cleared = {stage.racks[pod["spec"]["nodeName"]] for pod in gone}
+    if len(cleared) != 1:
+        raise Failure(f"pods of {len(cleared)} racks were evicted, not of one: {', '.join(sorted(cleared))}")
+    priorities = sorted({pod["spec"]["priority"] for pod in gone})
+    screen.say(
+        f"evicted, {len(gone)} pods of priority {', '.join(map(str, priorities))}, all of rack {cleared.pop()}:"
+        f" {in_ranges(pod['metadata']['name'] for pod in gone)}"
+    )
+    screen.say(f"nobody in another rack had to go, and {cast.URGENT} runs ({took:.2f} s)")
 
 
 async def _lose_a_rack(stage: Stage, screen: Screen) -> None:
@@ -161,7 +184,18 @@ def _sentence(stage: Stage, group: str) -> str:
 
 def _of_the_job(stage: Stage, sentence: str) -> str:
     """The sentence with the Job's name for that of the group which the controller made for it."""
-    return sentence.replace(f"PodGroup default/{_group(stage)} ", f"Job {cast.TRAINING} ")
+    return sentence.replace(f"PodGroup default/{_group(stage)}", f"Job {cast.TRAINING}")
+
+
+def in_ranges(names: Iterable[str]) -> str:
+    """`filler-1..3, filler-7`: names that end in a number, those that follow each other together."""
+    found: list[list[tuple[str, int]]] = []
+    for stem, number in sorted((stem, int(number)) for stem, _, number in (name.rpartition("-") for name in names)):
+        if found and found[-1][-1] == (stem, number - 1):
+            found[-1].append((stem, number))
+        else:
+            found.append([(stem, number)])
+    return ", ".join(f"{some[0][0]}-{some[0][1]}" + (f"..{some[-1][1]}" if len(some) > 1 else "") for some in found)
 
 
 def broken(sentence: str, margin: int) -> str:
@@ -174,7 +208,7 @@ def broken(sentence: str, margin: int) -> str:
 def closing(stage: Stage) -> str:
     """What ran where, per rack; what waits, and why."""
     capacity = cast.FLEET.nodes * cast.FLEET.gpus
-    parts = (cast.TRAINING, cast.SERVING, cast.ROLES, cast.FILLER)
+    parts = cast.PARTS
     rows: list[Sequence[str]] = [
         (rack, f"{count[GPU]}/{capacity}", *(str(count[part] or "") for part in parts))
         for rack, count in stage.per_rack().items()

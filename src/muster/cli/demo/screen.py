@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from muster.cli.demo.cast import FILLER, FLEET, ROLES, SERVING, TRAINING
+from muster.cli.demo.cast import FLEET, PARTS
 from muster.controllers.fleet import GPU
 
 WIDTH = 70
@@ -94,14 +94,12 @@ def _folded(line: str) -> list[str]:
 def picture(seen: Racks) -> Table:
     """One row per rack: a bar of the accelerators in use, and who runs there."""
     table = Table(box=None, pad_edge=False)
-    for title in ("rack", "accelerators in use", "", TRAINING, SERVING, ROLES, FILLER):
+    for title in ("rack", "accelerators in use", "", *PARTS):
         table.add_column(title, no_wrap=True, justify="left" if title in ("rack", "accelerators in use") else "right")
     capacity = FLEET.nodes * FLEET.gpus
     for rack, count in seen.items():
         used = count[GPU]
         filled = round(used / capacity * BAR)
         bar = Text.assemble(("█" * filled, "green"), ("░" * (BAR - filled), "dim"))
-        table.add_row(
-            rack, bar, f"{used}/{capacity}", *(str(count[app] or "") for app in (TRAINING, SERVING, ROLES, FILLER))
-        )
+        table.add_row(rack, bar, f"{used}/{capacity}", *(str(count[app] or "") for app in PARTS))
     return table

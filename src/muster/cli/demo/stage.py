@@ -40,8 +40,7 @@ class Stage:
 
     def __init__(self, shown: Callable[[], None] = lambda: None) -> None:
         gates = FeatureGates.of(*WORKLOAD_AWARE)
-        # Nobody is evicted: the story is about who fits beside whom.
-        self.cluster: Cluster = assemble(Setup(gates=gates, clock=SystemClock(SPEED), preemption=False))
+        self.cluster: Cluster = assemble(Setup(gates=gates, clock=SystemClock(SPEED)))
         self.shown = shown
         self.racks: dict[str, str] = {}
         """Node name -> rack."""
