@@ -210,6 +210,24 @@ def test_pods_that_admission_refuses_are_reported_once_and_made_when_they_may_be
     assert not cluster.status("replicasets", "web").get("conditions")
 
 
+def test_pods_beyond_a_quota_are_refused_and_come_when_there_is_room():
+    cluster = Cluster(*QUIET)
+    meta = {"name": "q", "namespace": "default"}
+    cluster.create(
+        node(), {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {"pods": "2"}}}
+    )
+    cluster.create(replica_set(replicas=4))
+    cluster.advance(20)
+    assert len(living(cluster)) == 2
+    status = cluster.status("replicasets", "web")
+    assert (status["replicas"], status["conditions"][0]["reason"]) == (2, "FailedCreate")
+    assert "exceeded quota: q" in status["conditions"][0]["message"]
+    cluster.patch("resourcequotas", "q", {"spec": {"hard": {"pods": "10"}}})
+    cluster.advance(120)
+    assert len(living(cluster)) == 4
+    assert not cluster.status("replicasets", "web").get("conditions")
+
+
 # --- restarts ----------------------------------------------------------------------------------------------------
 
 
