@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
 
 from muster.api import writes
 from muster.testing.builders import gang_manifest, node_manifest, pod_manifest
+from served import serving
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
@@ -236,6 +238,91 @@ def test_waiting_and_describing(kubectl):
     assert "Min Count:  2" in kubectl("describe pg g")
     kubectl("create", given=JOB)
     assert "Parallelism:      2" in kubectl("describe job train")
+
+
+def test_a_gang_that_runs_its_workload_and_its_nodes_are_described(tmp_path):
+    with serving() as served:
+        kubectl = Kubectl(served, tmp_path)
+        tree = Path(__file__).resolve().parents[2] / "examples" / "tree.yaml"
+        kubectl(f"apply -f {tree}")
+        kubectl("wait --for=condition=PodGroupInitiallyScheduled pg --all --timeout=20s")
+        kubectl("wait --for=condition=CompositePodGroupInitiallyScheduled cpg/replica --timeout=20s")
+        kubectl("wait --for=condition=Ready pod --all --timeout=20s")
+        rows = [line.split()[:5] for line in kubectl("get cpg,pg --no-headers").splitlines() if line]
+        assert [row[1:] for row in rows] == [["2", "2", "2", "Scheduled"]] * 3
+        for words, said in (
+            ("cpg replica", "Min Group Count:  2"),
+            ("pg replica-decode", "Reason:                Scheduled"),
+            ("pod replica-decode-0", "Successfully assigned default/replica-decode-0 to"),
+        ):
+            assert said in kubectl("describe", words)
+        node = kubectl("get pod replica-decode-0 -o jsonpath={.spec.nodeName}")
+        described = kubectl(f"describe node {node}")
+        assert "Kubelet Version:            v1.37" in described and "replica-decode-0" in described
+        assert kubectl(f"get node {node} --no-headers").split()[4] == "v1.37.0"
+        workload = {
+            "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "metadata": {"name": "w"},
+            "spec": {"podGroupTemplates": [{"name": "t", "schedulingPolicy": {"gang": {"minCount": 3}}}]},
+        }  # fmt: skip
+        kubectl("create", given=workload)
+        assert "Min Count:  3" in kubectl("describe wl w")
+        assert "Scheduled" in kubectl("events --for pod/replica-decode-0")
+
+
+def test_pods_that_a_job_leaves_behind_can_be_deleted(tmp_path):
+    with serving() as served:
+        kubectl = Kubectl(served, tmp_path)
+        kubectl("create", given=JOB)
+        kubectl("wait --for=jsonpath={.status.active}=2 job/train --timeout=20s")
+        kubectl("delete job train --cascade=orphan")
+        assert len(kubectl("get pods -o name").split()) == 2
+        kubectl("delete pods --all --timeout=20s")
+
+
+def test_every_output_says_the_same(kubectl):
+    kubectl("create", given=POD)
+    assert kubectl("get pod a -o name") == "pod/a\n"
+    assert yaml.safe_load(kubectl("get pod a -o yaml")) == kubectl.read("pod a")
+    assert [one["metadata"]["name"] for one in kubectl.read("pods -A")["items"]] == ["a"]
+    assert kubectl("get pod a -o jsonpath={.spec.containers[0].image}") == "i"
+    assert kubectl("get pod a -o go-template={{.kind}}") == "Pod"
+    assert kubectl("get pods -o custom-columns=N:.metadata.name,I:.spec.containers[*].image").split()[2:] == ["a", "i"]
+    assert kubectl("get pod a --show-labels --no-headers").split()[-1] == "app=x"
+    assert kubectl("get pod a -L app --no-headers").split()[-1] == "x"
+    assert kubectl("get pods -n team") == ""
+    assert 'pods "b" not found' in kubectl.refused("get pod b")
+    assert 'doesn\'t have a resource type "pds"' in kubectl.refused("get pds")
+
+
+def test_subresources_are_read_and_patched_on_their_own(kubectl):
+    kubectl("create", given=POD | {"spec": POD["spec"] | {"containers": [
+        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}})  # fmt: skip
+    body = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}
+    kubectl("patch pod a --subresource=resize -p", json.dumps(body).replace(" ", ""))
+    assert kubectl.read("pod a")["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "2"
+    kubectl("patch pod a --subresource=status -p", '{"status":{"message":"hi"}}')
+    assert kubectl.read("pod a --subresource=status")["status"]["message"] == "hi"
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": POD["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"}, "spec": spec}
+    kubectl("apply --server-side --field-manager=owner", given=manifest)
+    kubectl("patch rs s --subresource=scale -p", '{"spec":{"replicas":3}}')
+    kubectl("scale rs s --replicas=4")
+    said = kubectl.refused("apply --server-side --field-manager=owner", given=manifest)
+    assert 'conflict with "kubectl" with subresource "scale" using apps/v1' in said and ".spec.replicas" in said
+    kubectl("apply --server-side --field-manager=owner --force-conflicts", given=manifest)
+    assert kubectl.read("rs s")["spec"]["replicas"] == 2
+    kubectl("delete rs s")
+
+
+def test_replacing_by_force_and_deleting_by_file(kubectl):
+    kubectl("create", given=POD)
+    before = kubectl.read("pod a")["metadata"]["uid"]
+    assert "pod/a replaced" in kubectl("replace --force", given=POD)
+    assert kubectl.read("pod a")["metadata"]["uid"] != before
+    assert kubectl("delete", given=POD).startswith('pod "a"')
+    assert "not found" in kubectl.refused("delete", given=POD)
+    assert kubectl("delete --ignore-not-found", given=POD) == ""
 
 
 @pytest.mark.parametrize("words", ["logs a", "exec a -- ls", "attach a", "cp a:/x /dev/null"])

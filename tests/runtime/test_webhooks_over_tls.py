@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -193,13 +193,18 @@ def test_a_service_is_called_where_its_external_name_points_and_has_to_be_itself
 
 
 def test_a_slow_one_is_waited_for_as_long_as_it_says_and_then_ignored_or_not(cluster, hooks, bundle):
-    ca = bundle("ca")
     for policy in ("Ignore", "Fail"):
-        spec = hook(hooks.port, "slow", ca, timeoutSeconds=1, failurePolicy=policy)
+        selector = {"matchLabels": {"policy": policy}}
+        spec = hook(
+            hooks.port, "slow", bundle("ca"), timeoutSeconds=1, failurePolicy=policy, objectSelector=selector
+        )  # fmt: skip
         configured(cluster.url, "Validating", spec, name=policy.lower())
-        status, answer, headers = created(cluster.url, f"p-{policy.lower()}")
-        if policy == "Ignore":
-            assert status == 201 and "context deadline exceeded" in headers["Warning"]
+    with ThreadPoolExecutor(2) as at_once:
+        ignored = at_once.submit(created, cluster.url, "i", policy="Ignore")
+        failed = at_once.submit(created, cluster.url, "f", policy="Fail")
+    status, _, headers = ignored.result()
+    assert status == 201 and "context deadline exceeded" in headers["Warning"]
+    status, answer, _ = failed.result()
     assert status == 500 and "context deadline exceeded" in answer["message"] and "timeout=1s" in answer["message"]
 
 
