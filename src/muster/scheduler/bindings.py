@@ -78,6 +78,8 @@ TRANSITIONS: Mapping[tuple[Step, Happening], Step] = {
 
 ENDED = frozenset({Step.DONE, Step.DROPPED})
 SETTLED = ENDED | {Step.BOUND}
+WAITING = frozenset({Step.CLAIMING, Step.READY, Step.RETRYING})
+"""Nothing that binds the pod is on its way."""
 
 
 class BindTag(NamedTuple):

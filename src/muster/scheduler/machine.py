@@ -87,6 +87,7 @@ class Scheduler:
         kept = Families(profile.spread)
         self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, kept)
         self._underway = Underway(self.commit, self.queue, self._watching, self._reports, self._heldback)
+        self._preempting.reject = self._underway.reject
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}
         self._takeover = Takeover(self.commit, self.queue, self._reports, scheduler_name)

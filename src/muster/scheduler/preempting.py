@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ class Preempting:
         self.on = on
         self.evicted = False
         """Whether the last decision evicted somebody: the next one is about one entry."""
+        self.reject: Callable[[str, Instant], bool] = lambda uid, now: False
+        """Takes back the decision about a pod that waits to be bound, if there is one."""
         self._cache, self._reports, self._name = cache, reports, scheduler_name
         self._evictions: dict[str, Eviction] = {}
         self._awaited: dict[EntryKey, set[str]] = {}
@@ -112,16 +114,24 @@ class Preempting:
         return failed and own is not None and bool(own.rejections) and bool(own.nodes)
 
     def evict(self, head: QueueEntry, preemption: Preemption, now: Instant) -> Iterator[Write]:
-        """Asks for every eviction: first the condition, and once that is answered the deletion."""
+        """Asks for every eviction: first the condition, and once that is answered the deletion.
+
+        Pods whose decision can be taken back are not deleted (P26).
+        """
+        running = 0
         for victim in preemption.victims:
             record = self._cache.pods[victim.pod]
+            if self.reject(victim.uid, now):
+                yield from self._reports.preempted(record, _note(head.key, head.uid, victim.node), now)
+                continue
+            running += 1
             self._cache.residents.leaving.add(victim.uid)
             self._evictions[victim.uid] = Eviction(record, head.key, head.uid, victim)
             key = victim.pod
             body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [self._condition(head.key.kind, now)]}}
             request = writes.patch("pods", key.namespace, key.name, body, STRATEGIC_PATCH, subresource="status")
             yield Write(request, EvictTag(victim.uid, deletion=False))
-        for group in preemption.groups:
+        for group in preemption.groups if running else ():
             body = {"status": {"conditions": [self._condition(head.key.kind, now)]}}
             namespace, name = group.key
             request = writes.patch(RESOURCE[group.kind], namespace, name, body, STRATEGIC_PATCH, subresource="status")
@@ -149,8 +159,7 @@ class Preempting:
             yield Write(writes.delete("pods", key.namespace, key.name, uid=tag.uid), EvictTag(tag.uid, deletion=True))
         elif response.ok:
             del self._evictions[tag.uid]
-            where = eviction.victim.node if eviction.preemptor.kind is EntryKind.POD else "cluster"
-            note = f"Preempted by {NOUN[eviction.preemptor.kind]} {eviction.preemptor_uid} on node {where}"
+            note = _note(eviction.preemptor, eviction.preemptor_uid, eviction.victim.node)
             yield from self._reports.preempted(eviction.record, note, now)
         else:
             self._over(tag.uid)
@@ -214,3 +223,9 @@ class Preempting:
         for key in keys:
             self._stuck.pop(key, None)
             self._awaited.pop(key, None)
+
+
+def _note(preemptor: EntryKey, uid: str, node: str) -> str:
+    """What the event on a victim says (P22)."""
+    where = node if preemptor.kind is EntryKind.POD else "cluster"
+    return f"Preempted by {NOUN[preemptor.kind]} {uid} on node {where}"

@@ -8,7 +8,7 @@ from muster.api.calls import Response
 from muster.api.instant import Instant
 from muster.model.records import EntryKey
 from muster.scheduler import diagnoses
-from muster.scheduler.bindings import Binding, Step
+from muster.scheduler.bindings import WAITING, Binding, Step
 from muster.scheduler.commit import Commit
 from muster.scheduler.effects import SchedulerEffect
 from muster.scheduler.entries import LONGEST_BACKOFF, News
@@ -139,6 +139,18 @@ class Underway:
                 self._back_to_queue(record.entry, record.message, now, LONGEST_BACKOFF)
             else:
                 yield from recording.write(record)
+
+    def reject(self, uid: str, now: Instant) -> bool:
+        """Takes back the decision about a pod that waits to be bound (P26); False: it does not wait."""
+        binding = self._commit.bindings.get(uid)
+        if binding is None or binding.step not in WAITING:
+            return False
+        binding.message = "its room was taken by something more important"
+        self._commit.drop(binding)
+        self._commit.drop_hopeless(binding.entry)
+        self._commit.drop_short(binding.entry)
+        self._watching.refresh(binding.entry, now, News.CURE)
+        return True
 
     def lost_its_place(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
         """A pod whose claims could not be bound is pending again, and so are others of no use without it."""
