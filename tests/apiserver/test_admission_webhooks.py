@@ -285,3 +285,13 @@ def test_a_webhook_that_cannot_work_is_refused_at_the_field(api, spec, field):
     answer = api.create(configuration("Mutating", {**hook(), **spec}))
     assert answer.status == 422
     assert field in [cause["field"] for cause in answer.body["details"]["causes"]]
+
+
+def test_generations_count_changes_of_the_webhooks(api):
+    Table(api)
+    made = api.made(configuration("Mutating", hook()))
+    assert made["metadata"]["generation"] == 1
+    changed = api.put({**made, "webhooks": [{**made["webhooks"][0], "failurePolicy": "Ignore"}]})
+    assert changed.body["metadata"]["generation"] == 2
+    bare = {**made, "metadata": {"name": "hooks"}}
+    assert api.put(bare).status == 422

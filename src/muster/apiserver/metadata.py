@@ -41,6 +41,12 @@ _COUNTED = frozenset(
         catalog.POD_GROUP,
         catalog.COMPOSITE_POD_GROUP,
         catalog.CUSTOM_RESOURCE_DEFINITION,
+        catalog.CRON_JOB,
+        catalog.REPLICATION_CONTROLLER,
+        catalog.VALIDATING_ADMISSION_POLICY,
+        catalog.VALIDATING_ADMISSION_POLICY_BINDING,
+        catalog.VALIDATING_WEBHOOK_CONFIGURATION,
+        catalog.MUTATING_WEBHOOK_CONFIGURATION,
     )
 )
 """Resources whose generation counts changes of the spec."""

@@ -18,20 +18,23 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 VALIDATING_ADMISSION_POLICY = Kind(
     "ValidatingAdmissionPolicy", "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
     "validatingadmissionpolicy", admission.ValidatingAdmissionPolicy, (), False, ("status",),
-    categories=("api-extensions",), defaults=admission_defaults.policy, validate=policies.policy,
+    categories=("api-extensions",), needs_revision=True, status_keeps_metadata=True,
+    defaults=admission_defaults.policy, validate=policies.policy,
 )  # fmt: skip
 VALIDATING_ADMISSION_POLICY_BINDING = Kind(
     "ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings",
     "validatingadmissionpolicybinding", admission.ValidatingAdmissionPolicyBinding, (), False,
-    categories=("api-extensions",), defaults=admission_defaults.binding, validate=policies.binding,
+    categories=("api-extensions",), needs_revision=True, defaults=admission_defaults.binding, validate=policies.binding,
 )  # fmt: skip
 VALIDATING_WEBHOOK_CONFIGURATION = Kind(
     "ValidatingWebhookConfiguration", "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
     "validatingwebhookconfiguration", admission.ValidatingWebhookConfiguration, (), False,
-    categories=("api-extensions",), defaults=admission_defaults.validating_webhooks, validate=webhooks.validating,
+    categories=("api-extensions",), needs_revision=True,
+    defaults=admission_defaults.validating_webhooks, validate=webhooks.validating,
 )  # fmt: skip
 MUTATING_WEBHOOK_CONFIGURATION = Kind(
     "MutatingWebhookConfiguration", "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
     "mutatingwebhookconfiguration", admission.MutatingWebhookConfiguration, (), False,
-    categories=("api-extensions",), defaults=admission_defaults.mutating_webhooks, validate=webhooks.mutating,
+    categories=("api-extensions",), needs_revision=True,
+    defaults=admission_defaults.mutating_webhooks, validate=webhooks.mutating,
 )  # fmt: skip
