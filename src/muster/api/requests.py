@@ -49,6 +49,27 @@ def pod_usage(pod: Pod) -> dict[str, int]:
     return _effective(pod.spec, used, _pod_level_used(pod, infeasible))
 
 
+def pod_allocated(pod: Pod) -> dict[str, int]:
+    """What the pod's kubelet has set aside for it: what counts when a kubelet is asked for room (KEP-1287).
+
+    Where a status does not tell, and for pods that have not started, what is desired.
+
+    Raises:
+        ValueError: a quantity is none.
+    """
+    status = pod.status
+    told = {entry.name: entry for entry in (*status.container_statuses, *status.init_container_statuses)}
+
+    def allocated(container: Container) -> dict[str, int]:
+        entry = told.get(container.name)
+        return _desired(container) | (resource_amounts(entry.allocated_resources) if entry else {})
+
+    level = pod.spec.resources
+    if level is not None and status.allocated_resources:
+        level = Resources(requests=level.requests | status.allocated_resources, limits=level.limits)
+    return _effective(pod.spec, allocated, level)
+
+
 def pod_limits(pod: Pod) -> dict[str, int]:
     """What the pod may take at most, as far as its containers are limited: the larger of containers and init phase.
 
@@ -65,6 +86,14 @@ def pod_limits(pod: Pod) -> dict[str, int]:
         if total.get(name):
             total[name] += value
     return total
+
+
+def resize_deferred(pod: Pod) -> bool:
+    """The kubelet said that the resize has to wait for room (condition PodResizePending, reason Deferred)."""
+    return any(
+        condition.type == "PodResizePending" and condition.status == "True" and condition.reason == "Deferred"
+        for condition in pod.status.conditions
+    )
 
 
 def resize_infeasible(pod: Pod) -> bool:

@@ -14,7 +14,7 @@ BUILT = {
     "volumes": True,
     "affinity": True,
     "spread": True,
-    "resize": False,
+    "resize": True,
     "reservation": False,
 }
 """Every name that a case may put under `needs`, and whether it works."""

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from muster.engine.entry import Decided, decide_entry
+from muster.engine.fit import still_fits
 from muster.engine.holds import Holds
 from muster.engine.kinds import Kinds
+from muster.engine.nominated import with_nominated
 from muster.engine.preemption.attempt import preempt
+from muster.engine.preemption.growing import grow
 from muster.engine.profile import Profile
 from muster.engine.trial import Trial
 from muster.engine.work import Work
@@ -36,8 +39,26 @@ def decide(
 
     A head that may preempt (`snapshot.running` is there) and does not fit is decided on what is, not on what earlier
     heads leave: unless it is the first one, the decision ends before it, with fewer plans than heads. Where it evicts,
-    the decision ends with it.
+    the decision ends with it. A deferred resize is decided alone, too.
     """
+    if heads and heads[0].resize:
+        grown = [grow(snapshot, entry, now) for entry in heads[:1]]
+        return Decision(snapshot.revision, tuple(g.plan for g in grown), tuple(g.diagnosis for g in grown))
+    seen, some = with_nominated(snapshot, heads)
+    decision = _decided(seen, some, profile, now, budget)
+    if seen is not snapshot and decision.plans[0].binds and not _fits(snapshot, some[0], decision.plans[0], profile):
+        return _decided(snapshot, some, profile, now, budget)  # It needs those that are not there yet.
+    return decision
+
+
+def _fits(snapshot: Snapshot, entry: QueueEntry, plan: Plan, profile: Profile) -> bool:
+    pods = {pod.uid: pod for pod in entry.pods}
+    return still_fits(snapshot, profile, [(pods[bind.uid], bind.node) for bind in plan.binds])
+
+
+def _decided(
+    snapshot: Snapshot, heads: Sequence[QueueEntry], profile: Profile, now: int, budget: Work
+) -> Decision:
     kinds = Kinds(snapshot, (pod for entry in heads for pod in entry.pods))
     trial = Trial(snapshot, profile, _classes(snapshot, heads, kinds), kinds)
     holds = Holds(trial)

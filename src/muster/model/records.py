@@ -128,6 +128,15 @@ class PodClass:
         return self._hash
 
 
+class Growth(NamedTuple):
+    """A resize that the pod's kubelet has deferred; among those of one priority the kubelet tries the least first."""
+
+    rank: int
+    """Of its quality of service: 0 Guaranteed, 1 Burstable, 2 BestEffort."""
+    since: int
+    """When it was deferred."""
+
+
 class Phase(Enum):
     """Where a pod is in its life, as far as counting goes."""
 
@@ -149,6 +158,10 @@ class PodRecord:
     node: str | None = None
     usage: Amounts = ()
     """What it takes from its node while BOUND: max(desired, allocated, actual) per container; else `cls.requests`."""
+    allocated: Amounts | None = None
+    """What its kubelet has set aside for it, where that differs from `usage`."""
+    growth: Growth | None = None
+    """Of a BOUND pod that waits for room to be resized."""
     group: str | None = None
     """Name of its PodGroup, in its own namespace."""
     terminating: bool = False
@@ -186,6 +199,8 @@ class NodeRecord:
     """Image name -> size in bytes."""
     features: tuple[str, ...] = ()
     """What it declares (KEP-5328), sorted."""
+    resize_owners: tuple[str, ...] = ()
+    """Who forbids that pods on it are evicted for resizes (R8); empty: nobody does."""
     drivers: Mapping[str, int | None] = field(default_factory=dict)
     """Storage drivers on it -> how many of their volumes it takes; None: no limit is known."""
 
@@ -296,6 +311,8 @@ class QueueEntry:
     """Those running members; their priority and scheduler name are compared too (statement 31)."""
     may_preempt: bool = False
     """Whether others run that may have to make room for it."""
+    resize: bool = False
+    """It is one BOUND pod that wants to grow where it is."""
     tree: GroupNode | None = None
     """The hierarchy below a root composite group, which has no `group`; `pods` and `bound` are those of all leaves."""
 

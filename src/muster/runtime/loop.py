@@ -14,7 +14,7 @@ from muster.api.instant import SECOND, Instant
 from muster.api.machine import Refused, WakeAt, Woken, Write, Written
 from muster.apiserver.asking import Paused
 from muster.apiserver.watch import Watch
-from muster.model import wording
+from muster.model import resizing
 from muster.model.decision import Decision
 from muster.runtime.local import Inbox, Local
 from muster.runtime.telemetry import Log
@@ -272,4 +272,4 @@ class Loop:
                 nodes = len({bind.node for bind in plan.binds})
                 self._log.event("placed", entry=entry, pods=len(plan.binds), nodes=nodes)
             else:
-                self._log.event("not placed", entry=entry, why=wording.verdict(diagnosis))
+                self._log.event("not placed", entry=entry, why=resizing.verdict(diagnosis))

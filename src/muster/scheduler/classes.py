@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from muster.api import core
-from muster.api.requests import pod_requests, pod_usage
+from muster.api.instant import from_time
+from muster.api.qos import BEST_EFFORT, BURSTABLE, GUARANTEED, qos_class
+from muster.api.requests import pod_allocated, pod_requests, pod_usage
 from muster.model.records import (
     Amounts,
+    Growth,
     HostPort,
     PodClass,
     Preference,
@@ -26,6 +29,7 @@ from muster.scheduler.storage import pod_volumes
 _MOST = 50_000
 """Fingerprints kept; when more differ, the oldest knowledge is thrown away as a whole (classes stay interned)."""
 
+_RANKS = {GUARANTEED: 0, BURSTABLE: 1, BEST_EFFORT: 2}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -37,6 +41,13 @@ def amounts(given: Mapping[str, int]) -> Amounts:
 def image_name(name: str) -> str:
     """With the tag that is meant when none is given, so that a pod's image and a node's compare equal."""
     return name if ":" in name.rsplit("/", 1)[-1] else f"{name}:latest"
+
+
+class Taken(NamedTuple):
+    """What a pod takes from its node, and what of it its kubelet has set aside, where that differs."""
+
+    usage: Amounts
+    allocated: Amounts | None
 
 
 class Classes:
@@ -52,7 +63,7 @@ class Classes:
         self._features = features
         self._by_fingerprint: dict[bytes, PodClass] = {}
         self._by_content: dict[PodClass, PodClass] = {}
-        self._usages: dict[bytes, Amounts] = {}
+        self._usages: dict[bytes, Taken] = {}
 
     def of(self, raw: Mapping[str, Any], spec: Mapping[str, Any]) -> PodClass:
         """The class of this raw pod.
@@ -70,22 +81,21 @@ class Classes:
             known = self._by_fingerprint[fingerprint] = self._by_content.setdefault(made, made)
         return known
 
-    def usage(
-        self, raw: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any], cls: PodClass
-    ) -> Amounts:
+    def taken(self, raw: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any], cls: PodClass) -> Taken:
         """What a pod with a node takes from it: the class's own requests unless its status tells of other amounts."""
         told = _told(status)
-        if told is None:
-            return cls.requests
+        if told is None or _as_desired(spec, status):
+            return Taken(cls.requests, None)
         fingerprint = _encode((_relevant(spec), told))
         known = self._usages.get(fingerprint)
         if known is None:
             if len(self._usages) >= _MOST:
                 self._usages.clear()
-            known = amounts(pod_usage(msgspec.convert(raw, core.Pod, strict=False)))
-            if known == cls.requests:
-                known = cls.requests
-            self._usages[fingerprint] = known
+            pod = msgspec.convert(raw, core.Pod, strict=False)
+            usage, allocated = amounts(pod_usage(pod)), amounts(pod_allocated(pod))
+            if usage == cls.requests:
+                usage = cls.requests
+            known = self._usages[fingerprint] = Taken(usage, None if allocated == usage else allocated)
         return known
 
 
@@ -124,6 +134,38 @@ def _told(status: Mapping[str, Any]) -> Any:
         return None
     told.extend(c.get("reason") for c in status.get("conditions") or () if c.get("type") == "PodResizePending")
     return told
+
+
+def _as_desired(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether every container has what its spec asks for, which is the rule: no resize is under way."""
+    if "resources" in spec or "initContainerStatuses" in status or "initContainers" in spec:
+        return False
+    wanted = {each.get("name"): (each.get("resources") or {}).get("requests") for each in spec.get("containers") or ()}
+    for entry in status.get("containerStatuses") or ():
+        desired = wanted.get(entry.get("name"))
+        if not desired:
+            return False
+        if entry.get("allocatedResources", desired) != desired:
+            return False
+        if (entry.get("resources") or {}).get("requests", desired) != desired:
+            return False
+    return True
+
+
+def growth_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Growth | None:
+    """The resize that waits for room: condition PodResizePending is True with reason Deferred (R1).
+
+    Raises:
+        ValueError: a time or a resource is malformed.
+    """
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodResizePending":
+            if condition.get("status") != "True" or condition.get("reason") != "Deferred":
+                return None
+            since = condition.get("lastTransitionTime")
+            view = msgspec.convert(spec, core.PodSpec, strict=False)
+            return Growth(_RANKS[qos_class(view)], from_time(since) if since else 0)
+    return None
 
 
 def pod_class(pod: core.Pod, *, features: bool = True, stores: bool = False) -> PodClass:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
 from muster.model.records import EntryKey, QueueEntry
@@ -11,6 +12,7 @@ from muster.scheduler.bindings import Step
 from muster.scheduler.commit import Commit
 from muster.scheduler.entries import State
 from muster.scheduler.queue import Queue
+from muster.scheduler.resizes import Resizes
 
 _TOLD = frozenset({State.WAITING, State.BACKOFF})
 
@@ -18,12 +20,13 @@ _TOLD = frozenset({State.WAITING, State.BACKOFF})
 class Diagnoses(Mapping[EntryKey, Diagnosis]):
     """The diagnosis of every entry that waits. Those of held entries are made when they are asked for."""
 
-    def __init__(self, queue: Queue, commit: Commit) -> None:
+    def __init__(self, queue: Queue, commit: Commit, resizes: Resizes) -> None:
         self._queue = queue
         self._commit = commit
+        self._resizes = resizes
 
     def __getitem__(self, key: EntryKey) -> Diagnosis:
-        entry = self._queue.entries.get(key)
+        entry = self._queue.entries.get(key) or self._resizes.entries.get(key)
         if entry is not None and entry.hold is not None and entry.state is State.HELD:
             return holds.diagnose(self._queue.cache, key, entry.uid, entry.hold)
         if entry is not None and entry.diagnosis is not None and entry.state in _TOLD:
@@ -38,7 +41,7 @@ class Diagnoses(Mapping[EntryKey, Diagnosis]):
         return binding_refused(key, first.record.uid, revision, first.message, len(refused))
 
     def __iter__(self) -> Iterator[EntryKey]:
-        for key, entry in self._queue.entries.items():
+        for key, entry in chain(self._queue.entries.items(), self._resizes.entries.items()):
             if entry.state is State.HELD or (entry.state in _TOLD and entry.diagnosis is not None):
                 yield key
         for key in {**self._commit.refused(), **self._claiming()}:

@@ -15,7 +15,7 @@ from muster.api.quantity import amount
 from muster.model.keys import Key
 from muster.model.neighbours import Labels
 from muster.model.records import CompositeRecord, GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
-from muster.scheduler.classes import Classes, image_name
+from muster.scheduler.classes import Classes, Taken, growth_of, image_name
 from muster.scheduler.demands import labels_of
 from muster.scheduler.families import Requirements, controller_of, selector_of
 from muster.scheduler.storage import pod_volumes
@@ -30,6 +30,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """Says the same as spec.unschedulable, which a controller copies into it, later: one of the two is enough."""
 _NOTHING: Raw = {}
+_NOTHING_TAKEN = Taken((), None)
 _MOST_LABELS = 50_000
 _LONG = 10
 """No completion index has so many digits."""
@@ -140,6 +141,7 @@ class Ingest:
         phase = _ENDED.get(status.get("phase", "")) or (Phase.BOUND if node else Phase.PENDING)
         gates = spec.get("schedulingGates")
         started = status.get("startTime")
+        taken = self._classes.taken(raw, spec, status, cls) if phase is Phase.BOUND else _NOTHING_TAKEN
         return PodRecord(
             key=Key(shared(meta["namespace"]), meta["name"]),
             uid=meta["uid"],
@@ -149,7 +151,9 @@ class Ingest:
             scheduler_name=shared(spec.get("schedulerName") or DEFAULT_SCHEDULER),
             phase=phase,
             node=shared(node) if node else None,
-            usage=self._classes.usage(raw, spec, status, cls) if phase is Phase.BOUND else (),
+            usage=taken.usage,
+            allocated=taken.allocated,
+            growth=growth_of(spec, status) if phase is Phase.BOUND and "conditions" in status else None,
             group=self._group_name(spec),
             terminating="deletionTimestamp" in meta,
             gates=tuple(gate["name"] for gate in gates) if gates else (),
@@ -273,4 +277,5 @@ def _node(raw: Raw) -> NodeRecord:
             for name in image.get("names") or ()
         },
         features=tuple(sorted(set(status.get("declaredFeatures") or ()))),
+        resize_owners=tuple((spec.get("podPreemptionPolicy") or _NOTHING).get("disableResizePreemption") or ()),
     )

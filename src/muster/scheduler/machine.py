@@ -32,6 +32,7 @@ from muster.scheduler.queue import MOST_GROUPS, Queue
 from muster.scheduler.recording import ClearTag, RecordTag
 from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.residents import BUDGETS
+from muster.scheduler.resizes import Resizes
 from muster.scheduler.rooms import Touch, missed
 from muster.scheduler.stocktaking import STORAGE
 from muster.scheduler.takeover import Takeover
@@ -40,7 +41,7 @@ from muster.scheduler.volumes import Topic
 from muster.scheduler.watching import COMPOSITES, GROUPS, NAMESPACES, NODES, PODS, Watching
 
 BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT, REPEAT = "backoff", "safety", "retry", "give-up", "report", "repeat"
-CLAIMS, RECORD, CLEAR = "claims", "record", "clear"
+CLAIMS, RECORD, CLEAR, RESIZE = "claims", "record", "clear", "resize"
 """Tags of the timers."""
 
 
@@ -85,7 +86,10 @@ class Scheduler:
             groups=gates.generic_workload, topology=gates.topology, features="NodeDeclaredFeatures" in gates.on
         )
         kept = Families(profile.spread)
-        self._watching = Watching(ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, kept)
+        self.resizes = Resizes(self.cache, scheduler_name, on=preemption and gates.resize_preemption)
+        self._watching = Watching(
+            ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, kept, self.resizes
+        )
         self._underway = Underway(self.commit, self.queue, self._watching, self._reports, self._heldback)
         self._preempting.reject = self._underway.reject
         self._unlisted = set(self.resources)
@@ -104,7 +108,7 @@ class Scheduler:
     @property
     def diagnoses(self) -> Mapping[EntryKey, Diagnosis]:
         """Why each waiting entry waits. Entries that are about to be decided, or are bound, have none."""
-        return diagnoses.Diagnoses(self.queue, self.commit)
+        return diagnoses.Diagnoses(self.queue, self.commit, self.resizes)
 
     def idle(self, now: Instant) -> bool:
         """Whether nothing is under way or can go on at `now` without a new event: no decision, write or due timer."""
@@ -114,7 +118,7 @@ class Scheduler:
             return False
         if any(record.unanswered > 0 for record in self.commit.recording.records.values()):
             return False
-        if self.queue.has_active and not self.paused:
+        if (self.queue.has_active or self.resizes.has_active) and not self.paused:
             return False
         return not any(at is not None and at <= now for at in self._timers.values())
 
@@ -167,6 +171,8 @@ class Scheduler:
                 self._moved_meanwhile |= moved
         touched = self.cache.take_touched()
         if touched:
+            for node in touched:
+                self.resizes.node_changed(node)
             self.queue.wake(touched, now)
             if self._deciding is not None:
                 missed(self._meanwhile, touched)
@@ -177,6 +183,7 @@ class Scheduler:
         if self._preempting.on:
             nodes = self.cache.residents.take_nodes_changed()
             for key, at_once in tuple(self._preempting.cured(left, nodes=nodes)):
+                self.resizes.rest(key, now)
                 self._watching.refresh(key, now, News.URGENT if at_once else News.CURE)
 
     def _take_over(self, now: Instant) -> Iterator[SchedulerEffect]:
@@ -186,13 +193,23 @@ class Scheduler:
             yield from self._takeover.finish(now)
 
     def _decide(self) -> Iterator[Decide]:
-        if self._deciding is None and not self.paused and not self._unlisted and self.queue.has_active:
-            self._deciding = self._preempting.marked(self.queue.heads(1 if self._preempting.evicted else MOST_GROUPS))
+        if self._deciding is None and not self.paused and not self._unlisted:
+            self._deciding = self._next() or None
+        else:
+            return
+        if self._deciding is not None:
             self._ticket += 1
             heads, snapshot = tuple(head for _, head in self._deciding), self.cache.snapshot()
             if any(head.may_preempt for head in heads):
                 snapshot = replace(snapshot, running=self.cache.running())
             yield Decide(self._ticket, snapshot, heads, self._profile, self._budget)
+
+    def _next(self) -> list[tuple[Entry, QueueEntry]]:
+        """What is decided next: heads of the queue, or a resize by itself unless they are more important."""
+        if self.resizes.comes_before(self.queue.first):
+            return [self.resizes.take()]
+        most = 1 if self._preempting.evicted else MOST_GROUPS
+        return self._preempting.marked(self.queue.heads(most)) if self.queue.has_active else []
 
     # -- timers
 
@@ -208,6 +225,7 @@ class Scheduler:
             CLEAR: recording.clear_due(now) if not self._fresh else None,
             REPORT: self._heldback.due(),
             REPEAT: self._reports.repeat_due(),
+            RESIZE: self.resizes.due(),
         }
         for tag, at in wanted.items():
             if self._timers.get(tag) != at:
@@ -231,6 +249,8 @@ class Scheduler:
             yield from self._underway.record_again(now)
         elif tag == CLEAR:
             yield from self.commit.recording.clear(now)
+        elif tag == RESIZE:
+            self.resizes.woken(now)
         elif tag == REPEAT:
             yield from self._reports.repeat(now)
         elif tag == REPORT:
@@ -257,8 +277,10 @@ class Scheduler:
         heads, self._deciding = self._deciding, None
         if event.decision is None:
             for entry, head in heads:
-                if self._is_current(entry):
-                    diagnosis = diagnoses.decision_failed(head, self.cache.rooms.revision, event.error)
+                diagnosis = diagnoses.decision_failed(head, self.cache.rooms.revision, event.error)
+                if head.resize:
+                    self.resizes.decided(entry, diagnosis, now, failed=True)
+                elif self._is_current(entry):
                     yield from self._fail(entry, head, diagnosis, now, retry=True)
         else:
             yield from self._commit_all(heads, event.decision, now)
@@ -280,7 +302,9 @@ class Scheduler:
         decided = len(decision.plans)
         self._preempting.evicted = decided < len(heads) or any(plan.steps and not plan.binds for plan in decision.plans)
         for (entry, head), plan, diagnosis in zip(heads[:decided], decision.plans, decision.diagnoses, strict=True):
-            if not self._is_current(entry):
+            if head.resize:
+                yield from self._resized(entry, head, plan, diagnosis, now)
+            elif not self._is_current(entry):
                 in_doubt = in_doubt or bool(plan.binds)
             elif plan.steps and not plan.binds:
                 yield from self._preempt(entry, head, plan, diagnosis, now)
@@ -309,6 +333,17 @@ class Scheduler:
         yield from self._preempting.nominate(plan)
         yield from self._preempting.evict(head, diagnosis.preemption, now)
         yield from self._fail(entry, head, diagnosis, now, plan=plan)
+
+    def _resized(
+        self, entry: Entry, head: QueueEntry, plan: Plan, diagnosis: Diagnosis, now: Instant
+    ) -> Iterator[SchedulerEffect]:
+        """Evicts for a resize, or lets it wait. Nothing is written to the pod itself (R6)."""
+        if plan.steps and not (self.resizes.is_current(entry) and self._preempting.holds(head, plan)):
+            self.resizes.again(entry)
+            return
+        if plan.steps and diagnosis.preemption is not None:
+            yield from self._preempting.evict(head, diagnosis.preemption, now)
+        self.resizes.decided(entry, diagnosis, now)
 
     def _is_current(self, entry: Entry) -> bool:
         """Whether what was decided is still the entry of that name: not gone, and not made anew meanwhile."""

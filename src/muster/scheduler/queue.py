@@ -255,6 +255,11 @@ class Queue:
     def has_active(self) -> bool:
         return self._first() is not None
 
+    @property
+    def first(self) -> Order | None:
+        """Where the next entry stands."""
+        return entry.order if (entry := self._first()) else None
+
     def _first(self) -> Entry | None:
         """The entry at the head of the active queue; outdated heap items before it are thrown away."""
         while self._active:

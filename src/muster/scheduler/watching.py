@@ -19,6 +19,7 @@ from muster.scheduler.ingest import Ingest, Malformed
 from muster.scheduler.queue import Queue
 from muster.scheduler.reports import COMPOSITE_SCHEDULED, INITIALLY_SCHEDULED, POD_SCHEDULED, Reports
 from muster.scheduler.residents import BUDGETS, budget_of
+from muster.scheduler.resizes import Resizes
 from muster.scheduler.slots import text_of
 from muster.scheduler.stocktaking import STORAGE, Shelf, shelves
 from muster.scheduler.trees import is_satisfied, nodes_of, tree_of
@@ -40,9 +41,11 @@ class Watching:
         reports: Reports,
         heldback: HeldBack,
         families: Families,
+        resizes: Resizes,
     ) -> None:
         self._ingest, self._cache, self._queue = ingest, cache, queue
         self._commit, self._reports, self._heldback, self._families = commit, reports, heldback, families
+        self._resizes = resizes
         self._said: list[Write] = []
         self._versions = {
             r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, BUDGETS, PODS, *STORAGE, *FAMILIES)
@@ -130,10 +133,13 @@ class Watching:
     # -- nodes
 
     def _put_node(self, obj: Object, now: Instant, listed: bool) -> None:
-        self._cache.put_node(self._ingest.node(obj))
+        record = self._ingest.node(obj)
+        self._cache.put_node(record)
+        self._resizes.node_changed(record.name)
 
     def _drop_node(self, key: Key, now: Instant) -> None:
         self._cache.drop_node(key.name)
+        self._resizes.node_changed(key.name)
 
     # -- namespaces
 
@@ -266,6 +272,7 @@ class Watching:
             return
         ours = record.uid in self._cache.assumed
         self._cache.put_pod(record)
+        self._resizes.pod_changed(known, record, now)
         self._commit.seen(record)
         key = self._cache.owner(record)
         if known is not None and known.group != record.group:
@@ -280,6 +287,7 @@ class Watching:
     def _drop_pod(self, key: Key, now: Instant) -> None:
         old = self._cache.drop_pod(key)
         if old is not None:
+            self._resizes.pod_changed(old, None, now)
             self._reports.forget(old.uid)
             self._commit.gone(old.uid)
             self.refresh(self._cache.owner(old), now, News.LEFT)

@@ -180,11 +180,26 @@ def _awaiting(field: Field, binds: Sequence[Bind], snapshot: Snapshot) -> Preemp
 
 
 def _evicting(field: Field, costs: Costs, binds: Sequence[Bind], found: _Found) -> Preempted:
-    snapshot, units = field.snapshot, found.units
-    victims = tuple(_victim(field, u, field.pods[place]) for u in sorted(units) for place in field.pods_of[u])
-    nodes = {bind.node for bind in binds}
     nominations = [Nominate(bind.pod, bind.uid, bind.node) for bind in binds]
-    evictions = [Evict(victim.pod, victim.uid, victim.node) for victim in victims]
+    return Preempted(*evictions(field, costs, *found, nodes={bind.node for bind in binds}, nominations=nominations))
+
+
+def evictions(
+    field: Field,
+    costs: Costs,
+    units: frozenset[int],
+    best: bool,
+    *,
+    nodes: set[str],
+    nominations: Sequence[Nominate] = (),
+) -> tuple[Plan, Preemption]:
+    """What evicting these units comes to, for pods that are to have these nodes.
+
+    `best`: it is proven that there is no better choice. Without nominations, one pod stays on its node.
+    """
+    snapshot = field.snapshot
+    victims = tuple(_victim(field, u, field.pods[place]) for u in sorted(units) for place in field.pods_of[u])
+    steps = [Evict(victim.pod, victim.uid, victim.node) for victim in victims]
     awaited = {pod.uid for pod in field.freeing if pod.node in nodes} | {victim.uid for victim in victims}
     cost = costs(units)
     preemption = Preemption(
@@ -192,15 +207,14 @@ def _evicting(field: Field, costs: Costs, binds: Sequence[Bind], found: _Found) 
         victims,
         tuple(field.groups(units)),
         frozenset(awaited),
-        placed=len(binds),
+        placed=len(nominations) or 1,
         candidates=len(field.pods),
         violations=cost[0],
         highest=cost[1],
         started=cost[3],
-        best=found.best,
+        best=best,
     )
-    plan = Plan(snapshot.revision, (*evictions, *nominations), _generations(snapshot, nodes))
-    return Preempted(plan, preemption)
+    return Plan(snapshot.revision, (*steps, *nominations), _generations(snapshot, nodes)), preemption
 
 
 def _victim(field: Field, unit: int, pod: PodRecord) -> Victim:
