@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.engine.profile import Profile
-from muster.model import wording
+from muster.model import resizing, wording
 from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, PodClass
@@ -46,9 +46,9 @@ def ask(scheduler: Scheduler, profile: Profile, namespace: str, name: str, kind:
         entry = _root_of(scheduler, key)
     if kind == EntryKind.POD.value:
         record = scheduler.cache.pods.get(key)
-        if record is None or record.node is not None:
+        if record is None:
             return None
-        entry = scheduler.cache.owner(record)
+        entry = EntryKey(EntryKind.POD, key) if record.node is not None else scheduler.cache.owner(record)
     if entry not in scheduler.diagnoses:
         return None
     member = kind == EntryKind.POD.value and entry.kind is not EntryKind.POD
@@ -74,7 +74,7 @@ def row(diagnosis: Diagnosis, inquiry: Inquiry) -> Row:
         "namespace": diagnosis.entry.key.namespace,
         "name": diagnosis.entry.key.name,
         "verdict": diagnosis.verdict.value,
-        "sentence": wording.fits_now(diagnosis) if _fits(diagnosis) else wording.verdict(diagnosis),
+        "sentence": wording.fits_now(diagnosis) if _fits(diagnosis) else resizing.verdict(diagnosis),
         "minCount": diagnosis.min_count,
         "running": diagnosis.running,
         "succeeded": diagnosis.succeeded,
