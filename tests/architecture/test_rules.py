@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "rules.md"
-LETTERED = re.compile(r"\b([MPVBR])(\d{1,2})\b(?:-[MPVBR]?(\d{1,2})\b)?")
+LETTERED = re.compile(r"\b([MPVBRWD])(\d{1,2})\b(?:-[MPVBRWD]?(\d{1,2})\b)?")
 STATEMENT = re.compile(r"\bstatements? (\d+(?:-\d+)?(?:(?:, | and )\d+(?:-\d+)?)*)")
 
 

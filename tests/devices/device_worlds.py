@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from muster.devices.columns import DeviceColumns
 from muster.devices.inventory import Inventory
-from muster.devices.selectors import Selectors
 from muster.model.devices import (
     Attribute,
     Choice,
@@ -16,6 +16,7 @@ from muster.model.devices import (
     DeviceCapacity,
     DeviceKey,
     DeviceRecord,
+    Devices,
     DeviceTaint,
     DeviceToleration,
     Draw,
@@ -63,8 +64,8 @@ class Any:
 MATCHERS: Mapping[str, Colour | Any] = {"any": Any(), **{colour: Colour(colour) for colour in COLOURS}}
 
 
-def selectors() -> Selectors:
-    return Selectors({"all": ("any",)}, MATCHERS)
+def selectors(inventory: Inventory) -> DeviceColumns:
+    return DeviceColumns(inventory.devices, Devices(classes={"all": ("any",)}, matchers=MATCHERS))
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from device_worlds import DRIVER, POOL, number, selectors, text
 
 from muster.devices.allocate import Allocation, allocate
+from muster.devices.columns import DeviceColumns
 from muster.devices.inventory import Inventory
 from muster.devices.kinds import Want
-from muster.devices.selectors import Selectors
 from muster.model.devices import (
     Choice,
     ClaimShape,
@@ -17,6 +17,7 @@ from muster.model.devices import (
     DeviceCapacity,
     DeviceKey,
     DeviceRecord,
+    Devices,
     DeviceTaint,
     DeviceToleration,
     Draw,
@@ -44,7 +45,7 @@ def given(
     inventory = Inventory(records)
     holdings = inventory.holdings(Grant("x", DeviceKey(*POOL, name)) for name in held)
     wants = [Want(shape) for shape in claims]
-    return allocate(inventory, inventory.devices, holdings, wants, selectors(), budget=budget)
+    return allocate(inventory, inventory.devices, holdings, wants, selectors(inventory), budget=budget)
 
 
 def names(allocation: Allocation) -> list[list[str]] | None:
@@ -122,7 +123,7 @@ def test_mode_all_needs_complete_pools_and_an_answer_for_every_device() -> None:
         def __call__(self, driver: str, device: DeviceRecord) -> bool | Failure:
             return f"{driver}/colour" in device.attributes or Failure("no such key: colour")
 
-    picky = Selectors({"all": ("colour",)}, {"colour": Colour()})
+    picky = DeviceColumns(inventory.devices, Devices(classes={"all": ("colour",)}, matchers={"colour": Colour()}))
     everything = claim(Choice("gpu", "all", count=None))
     nothing = inventory.holdings(())
     assert names(allocate(inventory, inventory.devices, nothing, [Want(everything)], picky, budget=9)) is None
@@ -182,7 +183,7 @@ def test_a_claim_is_served_from_what_its_own_nodes_can_use() -> None:
         Want(claim(ANY), frozenset(keys[:1])),
         Want(claim(Choice("gpu", "all", count=None)), frozenset(keys[2:])),
     ]
-    found = allocate(inventory, inventory.devices, inventory.holdings(()), wants, selectors(), budget=99)
+    found = allocate(inventory, inventory.devices, inventory.holdings(()), wants, selectors(inventory), budget=99)
     assert names(found) == [["b"], ["r"], ["c"]]
 
 

@@ -16,7 +16,7 @@ def allocated(one: Small) -> Allocation:
     inventory = one.inventory
     holdings = inventory.holdings(one.held)
     wants = [Want(shape) for shape in one.claims]
-    return allocate(inventory, inventory.devices, holdings, wants, selectors(), budget=BUDGET)
+    return allocate(inventory, inventory.devices, holdings, wants, selectors(inventory), budget=BUDGET)
 
 
 def check(seed: int) -> bool:

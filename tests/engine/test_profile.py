@@ -16,7 +16,7 @@ class Mute:
 @pytest.mark.parametrize(
     ("names", "weights", "says"),
     [
-        (["taints", "tains"], {}, 'no plugin is called "tains"; known: balanced, image_locality'),
+        (["taints", "tains"], {}, 'no plugin is called "tains"; known: balanced, device_claims'),
         (["pack", "pack"], {}, 'plugin "pack" is listed twice'),
         (["taints"], {"pack": 1}, 'weight for "pack", which is not in the profile; it has: taints'),
         (["taints", "ports"], {"ports": 1}, 'plugin "ports" does not score; weights are for: taints'),

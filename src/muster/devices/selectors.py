@@ -1,62 +1,22 @@
-"""Which devices a choice means: expressions are evaluated once for each set of attributes that they can tell apart."""
+"""Which devices a choice can have: its tolerations, and what it asks of capacities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Protocol
 
 from muster.devices.inventory import Device
-from muster.model.devices import Choice, Failure, Matcher
+from muster.model.devices import Choice, Failure
 
 HARD = ("NoSchedule", "NoExecute")
 
 
-@dataclass(frozen=True, slots=True)
-class Selectors:
-    """Verdicts on devices, remembered. A device class that is not known means no device.
-
-    Args:
-        classes: device class -> its expressions.
-        matchers: expression -> the matcher.
-    """
-
-    classes: Mapping[str, tuple[str, ...]]
-    matchers: Mapping[str, Matcher]
-    _known: dict[tuple[str, object], bool | Failure] = field(default_factory=dict)
+class Selectors(Protocol):
+    """Says what class and request of a choice select (`columns.DeviceColumns`)."""
 
     def means(self, choice: Choice, device: Device) -> bool | Failure:
-        """Whether class and request select the device, whatever its taints and whoever has it."""
-        expressions = self.classes.get(choice.device_class)
-        if expressions is None:
-            return False
-        for expression in (*expressions, *choice.selectors):
-            verdict = self._verdict(expression, device)
-            if verdict is not True:
-                return verdict
-        return True
-
-    def _verdict(self, expression: str, device: Device) -> bool | Failure:
-        matcher = self.matchers[expression]
-        look = _look(device, matcher.reads)
-        known = self._known.get((expression, look))
-        if known is None:
-            known = self._known[expression, look] = matcher(device.key.driver, device.record)
-        return known
-
-
-def _look(device: Device, reads: frozenset[str] | None) -> object:
-    """What a matcher that reads no more can tell of the device."""
-    record = device.record
-    return (
-        device.key.driver,
-        record.shared,
-        frozenset(
-            (name, value)
-            for names in (record.attributes, record.capacity)
-            for name, value in names.items()
-            if reads is None or name.rpartition("/")[2] in reads
-        ),
-    )
+        """Whether the device is selected, whatever its taints and whoever has it."""
+        ...
 
 
 def tolerated(choice: Choice, device: Device) -> bool:

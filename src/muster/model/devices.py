@@ -328,12 +328,15 @@ class GroupClaims(NamedTuple):
 
 
 class ClaimFlaw(Enum):
-    """Why a claim keeps its pod from every node (D14, D13)."""
+    """Why a claim keeps its pod from every node (D14, D13). The value is what a rejection calls it."""
 
-    MISSING = "is not there yet"
-    NOT_OWNED = "was made for another pod"
-    TERMINATING = "is being deleted"
-    FULL = "is reserved for as many pods as can be"
+    MISSING = "missing"
+    UNMADE = "unmade"
+    """It is to be made from a template; the name is that of the pod's entry."""
+    NOT_OWNED = "foreign"
+    TERMINATING = "terminating"
+    FULL = "full"
+    """It is reserved for as many as can be."""
 
 
 class PodClaims(NamedTuple):

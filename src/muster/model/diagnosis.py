@@ -28,6 +28,7 @@ class Cure(Enum):
     NEIGHBOURS_CHANGED = "a pod that affinity or spread is about came, went or was relabelled"
     NODE_DRIVERS_CHANGED = "storage drivers of a node, or their limits, changed"
     VOLUMES_CHANGED = "a volume, a claim, a class or free storage that the pod could use changed"
+    DEVICES_CHANGED = "devices, a device class or a claim for devices that the pod could use changed"
 
 
 class Reason(IntEnum):
@@ -70,6 +71,12 @@ class Reason(IntEnum):
     DISK_CONFLICT = 20
     # Another member that is placed uses a claim that only one pod may use.
     CLAIM_SHARED = 21
+    # A device claim keeps the pod from every node; `detail` is a `devices.ClaimFlaw` and a name, as "missing/gpu".
+    DEVICE_CLAIM = 22
+    # A device that one of the pod's claims has cannot be used from the node.
+    DEVICE_AWAY = 23
+    # The node cannot serve all claims of the pod that are not allocated.
+    NO_DEVICES = 24
 
     GATED = 64
     MEMBERS_MISSING = 65
@@ -131,6 +138,9 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.VOLUME_LIMIT: _ROOM | {Cure.NODE_DRIVERS_CHANGED, Cure.VOLUMES_CHANGED},
     Reason.DISK_CONFLICT: _ROOM,
     Reason.CLAIM_SHARED: _MEMBERS | {Cure.VOLUMES_CHANGED},
+    Reason.DEVICE_CLAIM: frozenset({Cure.DEVICES_CHANGED}),
+    Reason.DEVICE_AWAY: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.DEVICES_CHANGED}),
+    Reason.NO_DEVICES: frozenset({Cure.NODE_ADDED, Cure.NODE_RELABELLED, Cure.DEVICES_CHANGED}),
     Reason.INSUFFICIENT: _ROOM,
     Reason.NOMINATED_AWAY: _ROOM,
     Reason.TAKEN_BY_MEMBERS: _ROOM,

@@ -26,9 +26,11 @@ def claims_of(pod: PodRecord, known: Devices, crowd: Mapping[Key, int]) -> PodCl
     pinned, own, joint = set(), [], {}
     for use in dict.fromkeys(pod.devices):
         key = Key(pod.key.namespace, use.claim)
-        claim = known.claims.get(key) if use.claim else None
+        if not use.claim:
+            return PodClaims(flaw=(ClaimFlaw.UNMADE, use.entry))
+        claim = known.claims.get(key)
         if claim is None:
-            return PodClaims(flaw=(ClaimFlaw.MISSING, use.claim or use.entry))
+            return PodClaims(flaw=(ClaimFlaw.MISSING, use.claim))
         flaw = _flaw(pod, use, claim, known)
         if flaw is not None:
             return PodClaims(flaw=(flaw, use.claim))

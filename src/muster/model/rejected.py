@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from muster.model.devices import MOST_USERS, ClaimFlaw
 from muster.model.diagnosis import Reason, Rejection
 from muster.model.volumes import ONE_POD, Flaw
 
@@ -37,6 +38,20 @@ def _claim(detail: str) -> str:
     return _FLAWS[Flaw(flaw)].format(name)
 
 
+_CLAIM_FLAWS: Mapping[ClaimFlaw, str] = {
+    ClaimFlaw.MISSING: 'resourceclaim "{}" not found',
+    ClaimFlaw.UNMADE: 'no resourceclaim has been created for pod claim "{}" yet',
+    ClaimFlaw.NOT_OWNED: 'resourceclaim "{}" was not created for the pod',
+    ClaimFlaw.TERMINATING: 'resourceclaim "{}" is being deleted',
+    ClaimFlaw.FULL: f'resourceclaim "{{}}" is reserved for {MOST_USERS} consumers already',
+}
+
+
+def _device_claim(detail: str) -> str:
+    flaw, _, name = detail.partition("/")
+    return _CLAIM_FLAWS[ClaimFlaw(flaw)].format(name)
+
+
 _NODE_REASONS: Mapping[Reason, Callable[[str], str]] = {
     Reason.NODE_UNSCHEDULABLE: lambda _: "node(s) were unschedulable",
     Reason.NODE_TAINTED: _taint,
@@ -52,6 +67,9 @@ _NODE_REASONS: Mapping[Reason, Callable[[str], str]] = {
     Reason.DRIVER_MISSING: lambda detail: f"node(s) did not have the CSI driver {detail}",
     Reason.VOLUME_LIMIT: lambda _: "node(s) exceed max volume count",
     Reason.DISK_CONFLICT: lambda _: "node(s) had no available disk",
+    Reason.DEVICE_CLAIM: _device_claim,
+    Reason.DEVICE_AWAY: lambda _: "resourceclaim not available on the node",
+    Reason.NO_DEVICES: lambda _: "cannot allocate all claims",
     Reason.CLAIM_SHARED: lambda _: f"node(s) had a {_SINGLE}",
     Reason.NOMINATED_AWAY: lambda _: "node(s) had their room held for a nominated pod",
     Reason.TOPOLOGY_SPREAD: lambda _: "node(s) didn't match pod topology spread constraints",

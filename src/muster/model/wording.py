@@ -58,7 +58,7 @@ def nodes_message(verdict: PodVerdict) -> str:
     for rejection in verdict.rejections:
         text = node_reason(rejection)
         counts[text] = counts.get(text, 0) + rejection.nodes
-        if rejection.reason is Reason.CLAIM:
+        if rejection.reason in (Reason.CLAIM, Reason.DEVICE_CLAIM):
             alike.add(text)  # It is about the pod itself, so the number of nodes says nothing.
     reasons = ", ".join(sorted(text if text in alike else f"{count} {text}" for text, count in counts.items()))
     return f"0/{verdict.nodes} nodes are available: {reasons}."

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from muster.engine.extension import Plugin
 from muster.engine.profile import Profile, build_profile
 from muster.plugins.balanced import Balanced
+from muster.plugins.devices import DeviceClaims, DeviceReach, Devices
 from muster.plugins.image_locality import ImageLocality
 from muster.plugins.node_features import NodeFeatures
 from muster.plugins.node_selection import NodeSelection, NodeUnschedulable
@@ -38,6 +39,9 @@ BUILT_IN: Mapping[str, Callable[[], Plugin]] = {
     "volume_drivers": VolumeDrivers,
     "volume_limits": VolumeLimits,
     "volume_restrictions": VolumeRestrictions,
+    "device_claims": DeviceClaims,
+    "device_reach": DeviceReach,
+    "devices": Devices,
     "pack": Pack,
     "spread": Spread,
     "balanced": Balanced,

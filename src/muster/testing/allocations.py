@@ -5,8 +5,8 @@ A world is a list of devices that can be used on one node, who has what of them,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 
 from muster.model.devices import Choice, ClaimShape, DeviceKey, DeviceRecord, Grant, Values
@@ -33,17 +33,22 @@ def is_right(world: World, claims: Sequence[ClaimShape], grants: Sequence[Sequen
     )
 
 
-def exists(world: World, claims: Sequence[ClaimShape]) -> bool:
-    """Whether there is an allocation for all of them."""
-    return _exists(world, claims, [])
+def exists(world: World, claims: Sequence[ClaimShape], usable: Sequence[Collection[DeviceKey]] | None = None) -> bool:
+    """Whether there is an allocation for all of them; `usable` says which devices each may have."""
+    views = [
+        world if some is None else replace(world, devices={k: d for k, d in world.devices.items() if k in some})
+        for some in (usable if usable is not None else [None] * len(claims))
+    ]
+    return _exists(world, list(zip(views, claims, strict=True)), [])
 
 
-def _exists(world: World, claims: Sequence[ClaimShape], given: list[Grant]) -> bool:
+def _exists(world: World, claims: Sequence[tuple[World, ClaimShape]], given: list[Grant]) -> bool:
     if not claims:
         return True
-    for some in _ways(world, claims[0].requests, []):
+    view, shape = claims[0]
+    for some in _ways(view, shape.requests, []):
         both = [*given, *some]
-        if _serves(world, claims[0], some) and _fits_together(world, both) and _exists(world, claims[1:], both):
+        if _serves(view, shape, some) and _fits_together(world, both) and _exists(world, claims[1:], both):
             return True
     return False
 

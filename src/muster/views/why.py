@@ -115,7 +115,7 @@ def _reason(diagnosis: Diagnosis, rejection: Rejection, inquiry: Inquiry) -> Row
 def _sentence(diagnosis: Diagnosis, rejection: Rejection) -> str:
     if rejection.reason is Reason.NO_NODES:
         return wording.NO_NODES
-    if rejection.reason is Reason.CLAIM:
+    if rejection.reason in (Reason.CLAIM, Reason.DEVICE_CLAIM):
         return wording.node_reason(rejection)
     if rejection.reason < Reason.GATED:
         return f"{rejection.nodes} {wording.node_reason(rejection)}"
