@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 Instant = int
 """Microseconds since 1970-01-01T00:00:00Z. Arithmetic is plain integer arithmetic."""
@@ -16,7 +17,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def to_time(at: Instant) -> str:
     """The `metav1.Time` form, whole seconds, rounded down: `2026-11-30T21:14:09Z`."""
-    return f"{(_EPOCH + timedelta(seconds=at // SECOND)).isoformat()[:19]}Z"
+    return _second(at // SECOND)
+
+
+@lru_cache(maxsize=1_000)
+def _second(number: int) -> str:
+    return f"{(_EPOCH + timedelta(seconds=number)).isoformat()[:19]}Z"
 
 
 def to_micro_time(at: Instant) -> str:

@@ -40,21 +40,21 @@ def outline(shape: Shape, value: Any) -> Outline | None:
         return None
     if isinstance(value, dict):
         names = tuple(value)
-        return names, *[outline(inner, value[name]) for name, inner in _inner(shape, names)]
+        inner = _deeper.get((shape, names))
+        if inner is None:
+            inner = _inner(shape, names)
+        return names, *[outline(place, part) if (part := value[name]) else None for name, place in inner]
     if not isinstance(value, list) or shape.form is Form.MAPPING:
         return None
-    inner = shape.item or UNKNOWN
-    return tuple([(_key(shape, item), outline(inner, item)) for item in value])
+    place = shape.item or UNKNOWN
+    return tuple([(_key(shape, item), outline(place, item)) for item in value])
 
 
 def _inner(shape: Shape, names: Outline) -> tuple[tuple[str, Shape], ...]:
     """Of these fields those that can have parts."""
-    key = shape, names
-    found = _deeper.get(key)
-    if found is None:
-        inner = ((name, shape.inner(name)) for name in names)
-        found = tuple((name, place) for name, place in inner if place.form is not _WHOLE)
-        _remember(_deeper, key, found)
+    inner = ((name, shape.inner(name)) for name in names)
+    found = tuple((name, place) for name, place in inner if place.form is not _WHOLE)
+    _remember(_deeper, (shape, names), found)
     return found
 
 

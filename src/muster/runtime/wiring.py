@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +25,7 @@ from muster.runtime.keeper import Keeper
 from muster.runtime.local import Local
 from muster.runtime.loop import Loop, Station
 from muster.runtime.telemetry import Log
+from muster.runtime.uids import Uids
 from muster.runtime.worker import Worker
 from muster.scheduler.machine import Scheduler
 
@@ -162,7 +162,7 @@ def _local(setup: Setup, given: Changes | None) -> Local:
         keeper = Keeper(store, journal, given or Changes())
     server = ApiServer(
         setup.gates,
-        new_uid=lambda: str(uuid.uuid4()),
+        new_uid=Uids(),
         priority_admission=setup.priority_admission,
         started=setup.clock.now(),
         store=store,
