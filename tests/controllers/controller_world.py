@@ -29,6 +29,7 @@ class Binder:
 
     def __init__(self) -> None:
         self._nodes: dict[str, None] = {}
+        self._waiting: dict[str, Object] = {}
 
     def handle(self, event: Event, now: int) -> Sequence[Effect]:
         if isinstance(event, Listed):
@@ -36,6 +37,7 @@ class Binder:
         if isinstance(event, Observed):
             if event.change == "DELETED":
                 self._nodes.pop(event.object.name, None)
+                self._waiting.pop(event.object.uid, None)
                 return ()
             return self._see(event.resource, event.object)
         return ()
@@ -43,11 +45,19 @@ class Binder:
     def _see(self, resource: str, obj: Object) -> Sequence[Effect]:
         if resource == "nodes":
             self._nodes[obj.name] = None
+            return [effect for pod in list(self._waiting.values()) for effect in self._bind(pod)]
+        if obj.raw["spec"].get("nodeName") or obj.meta.get("deletionTimestamp"):
+            self._waiting.pop(obj.uid, None)
             return ()
-        if obj.raw["spec"].get("nodeName") or obj.meta.get("deletionTimestamp") or not self._nodes:
+        return self._bind(obj)
+
+    def _bind(self, pod: Object) -> Sequence[Effect]:
+        wanted = target_of(pod) or next(iter(self._nodes), "")
+        if wanted not in self._nodes:
+            self._waiting[pod.uid] = pod
             return ()
-        wanted = target_of(obj) or next(iter(self._nodes))
-        return [Write(writes.bind(obj.namespace, obj.name, obj.uid, wanted))] if wanted in self._nodes else ()
+        self._waiting.pop(pod.uid, None)
+        return [Write(writes.bind(pod.namespace, pod.name, pod.uid, wanted))]
 
 
 class Cluster:

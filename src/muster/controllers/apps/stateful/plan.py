@@ -58,13 +58,13 @@ def _grow(wanted: Wanted, at: Mapping[int, Replica], creating: Collection[int], 
 def _shrink(wanted: Wanted, there: Sequence[Replica], held: Collection[str], steps: Steps) -> bool:
     """Deletes pods of other ordinals, the last one first; True if an ordered set has to wait for that.
 
-    An ordered set deletes a pod that is not available only if all that are left before it are.
+    An ordered set deletes a pod that is not available only if it has ended, or all that are left before it are.
     """
     condemned = sorted((each for each in there if each.ordinal not in wanted.ordinals), key=lambda each: -each.ordinal)
     sick = [each for each in condemned if not _settled(each)]
     for pod in condemned:
-        waits = pod.leaving or pod.pod.uid in held or (wanted.ordered and not _settled(pod) and pod is not sick[-1])
-        if not waits:
+        blocked = wanted.ordered and not _settled(pod) and not pod.ended and pod is not sick[-1]
+        if not (blocked or pod.leaving or pod.pod.uid in held):
             steps.delete.append(pod)
         if wanted.ordered:
             return True
