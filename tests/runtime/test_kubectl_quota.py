@@ -127,9 +127,12 @@ def test_devices_are_listed_and_described(kubectl):
     spec = {"driver": "gpu.example.com", "pool": pool, "allNodes": True, "devices": devices}
     api = "resource.k8s.io/v1"
     kubectl("create", given={"apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": "own"}, "spec": spec})
-    assert next(
-        line[:4] for line in rows(kubectl("get resourceslices")) if line[0] == "own"
-    ) == ["own", "<none>", "gpu.example.com", "p1"]
+    assert next(line[:4] for line in rows(kubectl("get resourceslices")) if line[0] == "own") == [
+        "own",
+        "<none>",
+        "gpu.example.com",
+        "p1",
+    ]
     taint = {"taint": {"key": "broken", "effect": "NoSchedule"}, "deviceSelector": {"driver": "gpu.example.com"}}
     rule = {"apiVersion": api, "kind": "DeviceTaintRule", "metadata": {"name": "r"}, "spec": taint}
     assert kubectl("apply", given=rule) == "devicetaintrule.resource.k8s.io/r created\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import kubernetes
 import pytest
-from kubernetes import client
+from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
 
 from muster.controllers.fleet import Shape
@@ -99,3 +99,54 @@ def test_scales_are_read_and_written_wherever_there_are_replicas(connection):
     scale = apps.read_namespaced_deployment_scale("s", "default")
     assert scale.spec.replicas == 0 and scale.status.selector == "app=s"
     apps.delete_namespaced_deployment("s", "default")
+
+
+def until(listing, namespace, there):
+    """Watches a collection until `there` holds of one of its objects."""
+    stream = watch.Watch()
+    for event in stream.stream(listing, namespace, timeout_seconds=20):
+        if there(event["object"]):
+            stream.stop()
+            return event["object"]
+    raise AssertionError("it did not get there")
+
+
+def test_a_job_makes_what_there_is_room_for_and_the_rest_once_there_is_more(connection):
+    core, batch = client.CoreV1Api(connection), client.BatchV1Api(connection)
+    core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name="jobs")))
+    meta = client.V1ObjectMeta(name="q")
+    spec = client.V1ResourceQuotaSpec(hard={"pods": "1"})
+    core.create_namespaced_resource_quota("jobs", client.V1ResourceQuota(metadata=meta, spec=spec))
+    template = client.V1PodTemplateSpec(spec=pod("a").spec)
+    template.spec.restart_policy = "Never"
+    wide = client.V1JobSpec(parallelism=2, completions=2, template=template)
+    batch.create_namespaced_job("jobs", client.V1Job(metadata=client.V1ObjectMeta(name="wide"), spec=wide))
+    told = until(core.list_namespaced_event, "jobs", lambda event: event.reason == "FailedCreate")
+    assert "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1" in told.message
+    assert len(core.list_namespaced_pod("jobs").items) == 1
+    core.patch_namespaced_resource_quota("q", "jobs", {"spec": {"hard": {"pods": "2"}}})
+    until(batch.list_namespaced_job, "jobs", lambda job: job.status.active == 2)
+    assert core.read_namespaced_resource_quota("q", "jobs").status.used == {"pods": "2"}
+    core.delete_namespace("jobs")
+
+
+def test_devices_and_the_status_of_claims(connection):
+    custom = client.CustomObjectsApi(connection)
+    group = ("resource.k8s.io", "v1")
+    devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}
+    manifest = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": devices},
+    }
+    custom.create_namespaced_custom_object(*group, "default", "resourceclaims", manifest)
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "p", "device": "gpu-0"}
+    status = {"status": {"allocation": {"devices": {"results": [{**result, "request": "other"}]}}}}
+    refused = refusal(custom.patch_namespaced_custom_object_status, *group, "default", "resourceclaims", "c", status)
+    assert refused.status == 422 and "status.allocation.devices.results[0].request" in refused.body
+    status = {"status": {"allocation": {"devices": {"results": [result]}}}}
+    custom.patch_namespaced_custom_object_status(*group, "default", "resourceclaims", "c", status)
+    found = custom.get_namespaced_custom_object(*group, "default", "resourceclaims", "c")
+    assert found["status"]["allocation"]["devices"]["results"] == [result]
+    custom.delete_namespaced_custom_object(*group, "default", "resourceclaims", "c")
