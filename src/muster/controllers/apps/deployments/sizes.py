@@ -80,8 +80,10 @@ def _in_proportion(limits: Limits, active: Sequence[Version], status_replicas: i
         step = min(share, left) if more > 0 else max(share, left) if more < 0 else 0
         sizes[each.uid] = each.size + step
         given += step
-    first = ranked[0].uid
-    sizes[first] = max(0, sizes[first] + more - given)
+    for each in ranked:  # what rounding has left over
+        step = max(more - given, -sizes[each.uid])
+        sizes[each.uid] += step
+        given += step
     return sizes
 
 
