@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.model.devices import NO_DEVICES, Devices
 from muster.model.keys import Key
-from muster.model.neighbours import NOBODY, Neighbours
+from muster.model.neighbours import NOBODY, Labels, Neighbours
 from muster.model.records import GroupRecord, HostPort, NodeRecord, PodClass, Taint
 from muster.model.resources import ResourceAxis
 from muster.model.running import Running
@@ -88,6 +88,7 @@ class Nomination(NamedTuple):
     cls: PodClass
     priority: int
     group: Key | None
+    labels: Labels = ()
 
 
 @dataclass(frozen=True, slots=True)

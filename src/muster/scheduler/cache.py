@@ -425,4 +425,4 @@ class Cache:
             return None
         group = Key(record.key.namespace, record.group) if record.group else None
         cls = record.cls if record.cls.demands is None else replace(record.cls, demands=None)
-        return Nomination(record.key, record.uid, record.nominated_node, cls, record.priority, group)
+        return Nomination(record.key, record.uid, record.nominated_node, cls, record.priority, group, record.labels)
