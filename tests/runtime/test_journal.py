@@ -177,6 +177,28 @@ def test_compaction_bounds_the_file_and_answers_older_watches_with_410(tmp_path)
     asyncio.run(run())
 
 
+def test_compaction_bounds_the_bytes_of_the_file(tmp_path):
+    """What is written over and over takes no more room after many rounds than after a few, large objects included."""
+    file, sizes = tmp_path / "data" / "muster.db", []
+
+    async def run(turns: int) -> None:
+        local = opened(Journal(tmp_path / "data", history=50, step=25))
+        for number in range(turns):
+            name = f"short-lived-{number}"
+            meta = {"name": name, "annotations": {"x": str(number % 10) * 20_000}}
+            assert local.handle(Request("POST", LEASES, body={"metadata": meta})).status == 201
+            assert local.handle(Request("DELETE", f"{LEASES}/{name}")).status == 200
+            if number % 10 == 0:
+                assert await local.settle()
+        assert local.keeper is not None
+        await local.keeper.close()
+
+    for turns in (100, 100, 400):
+        asyncio.run(run(turns))
+        sizes.append(file.stat().st_size)
+    assert sizes[-1] <= 1.2 * sizes[0] < 5_000_000
+
+
 def test_a_revision_is_not_used_again_after_its_last_trace_was_compacted(tmp_path):
     async def run() -> None:
         local = opened(Journal(tmp_path / "data"))
