@@ -262,6 +262,23 @@ def test_pods_that_are_refused_are_told_in_its_status():
     assert condition(cluster, "Available")["status"] == "True"
 
 
+def test_a_version_that_may_not_be_made_is_told_in_its_status_and_tried_again():
+    cluster = Cluster(*MACHINES)
+    meta = {"name": "q", "namespace": "default"}
+    hard = {"count/replicasets.apps": "0"}
+    cluster.create(node(), {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard}})
+    cluster.create(deployment())
+    cluster.advance(10)
+    failed = condition(cluster, "Progressing")
+    assert (failed["status"], failed["reason"]) == ("False", "ReplicaSetCreateError")
+    assert "exceeded quota: q" in failed["message"]
+    assert cluster.reasons("Deployment") == ["ReplicaSetCreateError"]
+    cluster.patch("resourcequotas", "q", {"spec": {"hard": {"count/replicasets.apps": "5"}}})
+    cluster.advance(60)
+    assert images(cluster) == ["v1"] * 3
+    assert condition(cluster, "Progressing")["reason"] == "NewReplicaSetAvailable"
+
+
 def test_a_deployment_at_rest_writes_nothing_and_wakes_nobody():
     cluster = world(deployment(), deployment("db", strategy={"type": "Recreate"}))
     set_image(cluster, "v2")

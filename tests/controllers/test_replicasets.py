@@ -203,7 +203,7 @@ def test_pods_that_admission_refuses_are_reported_once_and_made_when_they_may_be
     (condition,) = cluster.status("replicasets", "web")["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("ReplicaFailure", "True", "FailedCreate")
     assert "urgent" in condition["message"]
-    assert cluster.reasons("ReplicaSet").count("FailedCreate") == 1
+    assert cluster.reasons("ReplicaSet") == ["FailedCreate"]
     cluster.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}})
     cluster.advance(120)
     assert len(living(cluster)) == 4

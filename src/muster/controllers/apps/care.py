@@ -56,6 +56,10 @@ class Care(ABC):
         """All of one of the further resources."""
         return []
 
+    def made(self, owner: Owner, child: Object, now: Instant) -> list[Effect]:
+        """The server has a child that was asked for."""
+        return []
+
     def written(self, what: str, owner: Owner, key: str, response: Response, now: Instant) -> list[Effect]:
         """A write of the subclass was carried out."""
         return []
@@ -230,7 +234,7 @@ class Care(ABC):
         self, what: str, owner: Owner, key: str, shown: bool, response: Response, now: Instant
     ) -> Sequence[Effect]:
         if what == CREATE:
-            effects = self._created(owner, key)
+            effects = [*self._created(owner, key), *self.made(owner, Object(response.body), now)]
             if owner.waits():
                 return effects
             owner.made()
@@ -238,7 +242,8 @@ class Care(ABC):
         if what == LOOK:
             controller = controller_of(Object(response.body))
             if controller is not None and controller.get("uid") == owner.uid:
-                return [*self._created(owner, key), *owner.wake(now)]
+                made = self.made(owner, Object(response.body), now)
+                return [*self._created(owner, key), *made, *owner.wake(now)]
             owner.creating.pop(key, None)
             owner.taken.add(key)
             return [*self.written(what, owner, key, response, now), *owner.wake(now + AGAIN)]

@@ -7,11 +7,12 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from muster.api.calls import Response
 from muster.api.instant import Instant
 from muster.api.machine import Effect
 from muster.api.object import Object
 from muster.controllers.apps import pods
-from muster.controllers.apps.care import STATUS, Care, reference_to
+from muster.controllers.apps.care import DELETE, STATUS, Care, reference_to
 from muster.controllers.apps.names import pod_names
 from muster.controllers.apps.owner import BATCH, Owner
 from muster.controllers.pod_status import TERMINAL, deleted, phase
@@ -31,6 +32,15 @@ class ReplicaSets(Care):
     def may_adopt(self, child: Object) -> bool:
         return pods.is_active(child)
 
+    def made(self, owner: Owner, child: Object, now: Instant) -> list[Effect]:
+        return [self.says(owner, "SuccessfulCreate", f"Created pod: {child.name}", now)]
+
+    def written(self, what: str, owner: Owner, key: str, response: Response, now: Instant) -> list[Effect]:
+        if what != DELETE:
+            return []
+        pod = self.children.get(key) or Object(response.body)
+        return [self.says(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}", now)]
+
     def sync(self, owner: Owner, now: Instant) -> list[Effect]:
         mine, waits, effects = self.claim(owner)
         if owner.creating and self._shrinks(owner):
@@ -48,7 +58,7 @@ class ReplicaSets(Care):
         staying = [pod for pod in active if not self.leaving(owner, pod)]
         lacking = (owner.spec.get("replicas") or 0) - len(staying) - len(owner.creating)
         if lacking < 0:
-            return self._shrink(owner, staying, -lacking, now)
+            return self._shrink(owner, staying, -lacking)
         if lacking == 0:
             if not owner.creating:
                 owner.pace = 1
@@ -57,9 +67,9 @@ class ReplicaSets(Care):
             return []
         if now < owner.retry_at:
             return owner.wake(owner.retry_at)
-        return self._grow(owner, min(lacking, owner.room()), now)
+        return self._grow(owner, min(lacking, owner.room()))
 
-    def _grow(self, owner: Owner, number: int, now: Instant) -> list[Effect]:
+    def _grow(self, owner: Owner, number: int) -> list[Effect]:
         raw = owner.object.raw
         reference, template = reference_to(raw, KIND), owner.spec.get("template") or {}
         used = {pod.name for pod in self.children.of(owner.uid)}
@@ -68,18 +78,14 @@ class ReplicaSets(Care):
         free = owner.free(pod_names(owner.object.name, owner.uid), used)
         for name in islice(free, number):
             made = pods.from_template(template, name, namespace, reference, prefix)
-            effects += [
-                self.create(owner, made),
-                self.says(owner, "SuccessfulCreate", f"Created pod: {name}", now),
-            ]
+            effects.append(self.create(owner, made))
         return effects
 
-    def _shrink(self, owner: Owner, staying: Sequence[Object], number: int, now: Instant) -> list[Effect]:
+    def _shrink(self, owner: Owner, staying: Sequence[Object], number: int) -> list[Effect]:
         related = [pod for pod in self._related(owner) if pods.is_active(pod)]
         effects: list[Effect] = []
         for pod in pods.dispensable(staying, pods.by_node(related))[: min(number, BATCH)]:
             effects += self.delete(owner, pod)
-            effects.append(self.says(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}", now))
         return effects
 
     def _related(self, owner: Owner) -> list[Object]:

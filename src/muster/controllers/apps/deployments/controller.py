@@ -8,7 +8,8 @@ from typing import Any
 from muster.api.calls import Response
 from muster.api.instant import Instant
 from muster.api.machine import Effect
-from muster.controllers.apps.care import CREATE, SELF, STATUS, Care, problem_of
+from muster.api.object import Object
+from muster.controllers.apps.care import CREATE, PATCH, SELF, STATUS, Care, problem_of
 from muster.controllers.apps.deployments import sizes, status
 from muster.controllers.apps.deployments.sizes import Limits, Sizes
 from muster.controllers.apps.deployments.versions import (
@@ -34,11 +35,32 @@ class Deployments(Care):
 
     def __init__(self) -> None:
         super().__init__(KIND, DEPLOYMENTS, REPLICA_SETS, COMPONENT)
+        self._steps: dict[str, tuple[int, int]] = {}
+        """By uid of a ReplicaSet that is being written: its old size and its new one."""
 
     def warning(self, what: str, key: str, response: Response) -> tuple[str, str]:
         if what != CREATE:
             return super().warning(what, key, response)
         return status.NOT_CREATED, f'Failed to create new replica set "{key}": {problem_of(response)}'
+
+    def made(self, owner: Owner, child: Object, now: Instant) -> list[Effect]:
+        return self._tells(owner, child, 0, child.raw["spec"].get("replicas") or 0, now)
+
+    def written(self, what: str, owner: Owner, key: str, response: Response, now: Instant) -> list[Effect]:
+        before, after = self._steps.pop(key, (0, 0)) if what == PATCH else (0, 0)
+        there = Object(response.body)
+        if before == after or (there.raw["spec"].get("replicas") or 0) != after:
+            return []
+        return self._tells(owner, there, before, after, now)
+
+    def refused(self, what: str, owner: Owner, key: str, response: Response, now: Instant) -> list[Effect]:
+        self._steps.pop(key, None)
+        return []
+
+    def _tells(self, owner: Owner, version: Object, before: int, after: int, now: Instant) -> list[Effect]:
+        direction = "up" if after > before else "down"
+        message = f"Scaled {direction} replica set {version.name} from {before} to {after}"
+        return [self.says(owner, "ScalingReplicaSet", message, now)] if before != after else []
 
     def sync(self, owner: Owner, now: Instant) -> list[Effect]:
         mine, waits, effects = self.claim(owner)
@@ -57,7 +79,7 @@ class Deployments(Care):
             effects += self._roll_out(owner, new, old, limits, now)
         else:
             there = owner.status.get("replicas") or 0
-            effects += self._resize(owner, everyone, sizes.scaled(limits, new, old, there), limits, now)
+            effects += self._resize(owner, everyone, sizes.scaled(limits, new, old, there), limits)
         if owner.spec.get("paused") or status.is_complete(deployment, owner.status):
             for each in outlived(deployment, old):
                 effects += self.delete(owner, each.object)
@@ -84,11 +106,11 @@ class Deployments(Care):
         if limits.rolling:
             if new is None:
                 return self._begin(owner, old, limits, now)
-            return self._resize(owner, everyone, sizes.rolling(limits, new, old), limits, now)
+            return self._resize(owner, everyone, sizes.rolling(limits, new, old), limits)
         wanted = sizes.recreating(limits, new, old)
         if not wanted and new is None and all(each.is_empty() for each in old):
             return self._begin(owner, old, limits, now)
-        return self._resize(owner, everyone, wanted, limits, now)
+        return self._resize(owner, everyone, wanted, limits)
 
     def _begin(self, owner: Owner, old: Sequence[Version], limits: Limits, now: Instant) -> list[Effect]:
         """Makes the newest version; under another name, if that of its hash is taken."""
@@ -100,13 +122,9 @@ class Deployments(Care):
         if name in owner.taken or any(each.object.name == name for each in old):
             collisions = (owner.status.get("collisionCount") or 0) + 1
             return self.patch_self(owner, {"status": {"collisionCount": collisions}}, STATUS)
-        message = f"Scaled up replica set {name} from 0 to {size}"
-        effects = [self.create(owner, made)]
-        return effects if not size else [*effects, self.says(owner, "ScalingReplicaSet", message, now)]
+        return [self.create(owner, made)]
 
-    def _resize(
-        self, owner: Owner, versions: Sequence[Version], wanted: Sizes, limits: Limits, now: Instant
-    ) -> list[Effect]:
+    def _resize(self, owner: Owner, versions: Sequence[Version], wanted: Sizes, limits: Limits) -> list[Effect]:
         effects: list[Effect] = []
         for each in versions:
             size = wanted.get(each.uid, each.size)
@@ -116,9 +134,7 @@ class Deployments(Care):
             body: dict[str, Any] = {"metadata": {"annotations": annotations}}
             if size != each.size:
                 body["spec"] = {"replicas": size}
-                direction = "up" if size > each.size else "down"
-                message = f"Scaled {direction} replica set {each.object.name} from {each.size} to {size}"
-                effects.append(self.says(owner, "ScalingReplicaSet", message, now))
+                self._steps[each.uid] = (each.size, size)
             effects += self.patch(owner, each.object, body)
         return effects
 
