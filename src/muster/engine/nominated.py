@@ -37,7 +37,7 @@ def with_nominated(snapshot: Snapshot, heads: Sequence[QueueEntry]) -> tuple[Sna
         at = index[nomination.node]
         for selection in asked.meant(nomination.pod.namespace, nomination.labels, known.spaces):
             _count(matching, known.matching, selection, at, len(snapshot.nodes))
-        for term in nomination.cls.demands.anti_affinity if nomination.cls.demands is not None else ():
+        for term in nomination.apart:
             _count(holding, known.holding, Holding(term, None), at, len(snapshot.nodes))
     if not matching and not holding:
         return snapshot, heads[:1]
@@ -73,7 +73,7 @@ def _bears(snapshot: Snapshot, nomination: Nomination, heads: Sequence[QueueEntr
             continue
         if SelectionIndex(_asked(entry)).meant(nomination.pod.namespace, nomination.labels, spaces):
             return True
-        for term in nomination.cls.demands.anti_affinity if nomination.cls.demands is not None else ():
+        for term in nomination.apart:
             if any(term.selector.selects(pod.key.namespace, dict(pod.labels), spaces) for pod in entry.pods):
                 return True
     return False

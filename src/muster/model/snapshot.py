@@ -10,7 +10,7 @@ import numpy as np
 
 from muster.model.devices import NO_DEVICES, Devices
 from muster.model.keys import Key
-from muster.model.neighbours import NOBODY, Labels, Neighbours
+from muster.model.neighbours import NOBODY, Labels, Neighbours, PodTerm
 from muster.model.records import GroupRecord, HostPort, NodeRecord, PodClass, Taint
 from muster.model.resources import ResourceAxis
 from muster.model.running import Running
@@ -89,6 +89,8 @@ class Nomination(NamedTuple):
     priority: int
     group: Key | None
     labels: Labels = ()
+    apart: tuple[PodTerm, ...] = ()
+    """Terms of its anti-affinity: what it keeps away once it runs."""
 
 
 @dataclass(frozen=True, slots=True)

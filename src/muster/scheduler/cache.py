@@ -425,4 +425,6 @@ class Cache:
             return None
         group = Key(record.key.namespace, record.group) if record.group else None
         cls = record.cls if record.cls.demands is None else replace(record.cls, demands=None)
-        return Nomination(record.key, record.uid, record.nominated_node, cls, record.priority, group, record.labels)
+        apart = () if record.cls.demands is None else record.cls.demands.anti_affinity
+        about = record.nominated_node, cls, record.priority, group, record.labels, apart
+        return Nomination(record.key, record.uid, *about)

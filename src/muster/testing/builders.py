@@ -244,7 +244,8 @@ def hierarchy(tree: GroupNode, *, since: int = 0, attempts: int = 0) -> QueueEnt
 def nomination(pod: PodRecord, node: str) -> Nomination:
     """Room on `node` held for a pending pod."""
     owner = Key(pod.key.namespace, pod.group) if pod.group else None
-    return Nomination(pod.key, pod.uid, node, pod.cls, pod.priority, owner, pod.labels)
+    apart = () if pod.cls.demands is None else pod.cls.demands.anti_affinity
+    return Nomination(pod.key, pod.uid, node, pod.cls, pod.priority, owner, pod.labels, apart)
 
 
 def snapshot(
