@@ -100,3 +100,40 @@ def test_a_daemon_set_is_followed_by_watch_through_an_update(connection):
     containers = newest.data["spec"]["template"]["spec"]["containers"]
     assert containers[0]["image"] == "registry.example/agent:2"
     apps.delete_namespaced_daemon_set("agent", NAMESPACE)
+
+
+def test_a_stateful_set_is_scaled_updated_and_taken_back_by_its_revision(connection):
+    apps, core = client.AppsV1Api(connection), client.CoreV1Api(connection)
+    spec = client.V1StatefulSetSpec(
+        replicas=1,
+        service_name="web",
+        selector=client.V1LabelSelector(match_labels={"app": "web"}),
+        template=template("web", "registry.example/web:1"),
+    )
+    apps.create_namespaced_stateful_set(
+        NAMESPACE, client.V1StatefulSet(metadata=client.V1ObjectMeta(name="web"), spec=spec)
+    )
+    scaled = apps.patch_namespaced_stateful_set_scale("web", NAMESPACE, {"spec": {"replicas": 2}})
+    assert (scaled.spec.replicas, scaled.status.selector) == (2, "app=web")
+
+    def settled(each):
+        status = each.status
+        fresh = status.observed_generation == each.metadata.generation
+        return fresh and status.ready_replicas == status.updated_replicas == status.current_replicas == 2
+
+    first = until(apps.list_namespaced_stateful_set, "web", settled).status.current_revision
+    image = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "registry.example/web:2"}]}}}}
+    apps.patch_namespaced_stateful_set("web", NAMESPACE, image)
+    second = until(apps.list_namespaced_stateful_set, "web", settled).status.current_revision
+    assert second != first
+    revision = apps.read_namespaced_controller_revision(first, NAMESPACE)
+    apps.patch_namespaced_stateful_set("web", NAMESPACE, revision.data)
+    assert until(apps.list_namespaced_stateful_set, "web", settled).status.current_revision == first
+    pods = core.list_namespaced_pod(NAMESPACE, label_selector="app=web").items
+    assert {each.metadata.name: each.spec.containers[0].image for each in pods} == {
+        "web-0": "registry.example/web:1",
+        "web-1": "registry.example/web:1",
+    }
+    numbers = {each.metadata.name: each.revision for each in apps.list_namespaced_controller_revision(NAMESPACE).items}
+    assert (numbers[first], numbers[second]) == (3, 2)
+    apps.delete_namespaced_stateful_set("web", NAMESPACE)
