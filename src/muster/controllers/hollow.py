@@ -24,6 +24,8 @@ from muster.controllers import pod_status
 from muster.controllers.annotations import exit_code, is_lost, run_time
 from muster.controllers.membership import Membership
 from muster.controllers.pod_status import TERMINAL, deleted, node_of, phase
+from muster.controllers.resizing import Report, carried_out
+from muster.controllers.sizes import Sizes
 from muster.controllers.writing import AGAIN, Pending, condition_status, event, with_condition
 
 POD, NODE = "pod", "node"
@@ -37,11 +39,19 @@ class Hollow:
         run: False leaves pods as they are and ends deletions at once, whatever the node (for conformance).
         start_delay: microseconds from bound to running.
         stop_delay: microseconds that a deleted pod takes to end, at most its grace period.
+        resize_delay: microseconds from a granted resize to one that is carried out.
     """
 
     resources: tuple[str, ...] = ("nodes", "pods")
 
-    def __init__(self, *, run: bool = True, start_delay: Instant = SECOND, stop_delay: Instant = SECOND) -> None:
+    def __init__(
+        self,
+        *,
+        run: bool = True,
+        start_delay: Instant = SECOND,
+        stop_delay: Instant = SECOND,
+        resize_delay: Instant = SECOND,
+    ) -> None:
         self._run = run
         self._start_delay = start_delay
         self._stop_delay = stop_delay
@@ -54,6 +64,7 @@ class Hollow:
         self._finishing: set[str] = set()
         self._finished: set[str] = set()
         self._pending = Pending()
+        self._sizes = Sizes(resize_delay)
 
     def hold(self) -> None:
         """From now on deleted pods stay terminating (conformance: `termination: hold`)."""
@@ -68,7 +79,7 @@ class Hollow:
         if type(event) is Observed:
             gone, obj = event.change == DELETED, event.object
             if event.resource == "pods":
-                return self._pod_gone(obj) if gone else self._pod_seen(obj, now)
+                return self._pod_gone(obj, now) if gone else self._pod_seen(obj, now)
             return self._node_gone(obj.name) if gone else self._node_seen(obj, now)
         match event:
             case Listed("pods", objects):
@@ -101,6 +112,8 @@ class Hollow:
             return ()
         self._lost.discard(name)
         effects: list[Effect] = []
+        if self._run and (self._sizes.node(node) or returned):
+            effects += self._settle(name, now)
         if self._run and condition_status(node, "Ready") in (None, "Unknown"):
             effects += self._report_ready(node, now)
         if returned:
@@ -111,6 +124,7 @@ class Hollow:
     def _node_gone(self, name: str) -> Sequence[Effect]:
         self._nodes.discard(name)
         self._lost.discard(name)
+        self._sizes.node_gone(name)
         self._pending.forget((NODE, name))
         return ()
 
@@ -135,7 +149,7 @@ class Hollow:
         there = {obj.uid for obj in objects}
         effects: list[Effect] = []
         for uid in [uid for uid in self._pods if uid not in there]:
-            effects += self._pod_gone(self._pods[uid])
+            effects += self._pod_gone(self._pods[uid], now)
         self._pending.listed()
         for obj in objects:
             effects += self._pod_seen(obj, now)
@@ -152,9 +166,12 @@ class Hollow:
         self._pods[uid] = pod
         if known is None:
             self._on.add(node, uid)
-        return self._look(pod, now)
+        if not self._run:
+            return self._look(pod, now)
+        self._sizes.seen(pod, node, written=(POD, uid) not in self._pending)
+        return [*self._look(pod, now), *self._settle(node, now)]
 
-    def _pod_gone(self, pod: Object) -> Sequence[Effect]:
+    def _pod_gone(self, pod: Object, now: Instant) -> Sequence[Effect]:
         known = self._pods.pop(pod.uid, None)
         if known is None:
             return ()
@@ -162,7 +179,28 @@ class Hollow:
         self._pending.forget((POD, pod.uid))
         self._finishing.discard(pod.uid)
         self._finished.discard(pod.uid)
-        return self._wait(pod.uid, None)
+        self._sizes.gone(known, node_of(known))
+        return [*self._wait(pod.uid, None), *self._settle(node_of(known), now)]
+
+    def _settle(self, node: str, now: Instant) -> Sequence[Effect]:
+        """Grants, defers or refuses what pods on a node wish to be resized to, and says so."""
+        if node in self._lost or node not in self._nodes:
+            return ()
+        busy = {uid for uid in self._on.of(node) if (POD, uid) in self._pending}
+        effects: list[Effect] = []
+        for report in self._sizes.consider(node, busy, now):
+            effects += self._report(report)
+            if report.reason:
+                wrong = report.reason in ("ResizeDeferred", "ResizeInfeasible")
+                said = event(report.pod.raw, report.reason, report.message, component=COMPONENT, now=now, warning=wrong)
+                effects.append(said)
+        return effects
+
+    def _report(self, report: Report) -> Sequence[Effect]:
+        pod, key = report.pod, (POD, report.pod.uid)
+        self._pending.begin(key, pod.revision)
+        body = {"metadata": {"resourceVersion": pod.revision, "uid": pod.uid}, "status": report.status}
+        return [Write(writes.patch("pods", pod.namespace, pod.name, body, subresource="status"), key)]
 
     def _look(self, pod: Object, now: Instant) -> Sequence[Effect]:
         """What is next for this pod: a timer, or nothing."""
@@ -181,7 +219,9 @@ class Hollow:
             exit_code(pod.meta.get("annotations") or {})
         except ValueError as problem:
             return [event(pod.raw, "InvalidAnnotation", str(problem), component=COMPONENT, now=now, warning=True)]
-        return self._wait(pod.uid, None if runs is None else pod_status.started_at(pod, now) + runs)
+        ends = None if runs is None else pod_status.started_at(pod, now) + runs
+        times = [at for at in (ends, self._sizes.due(pod)) if at is not None]
+        return self._wait(pod.uid, min(times, default=None))
 
     def _look_at_deleted(self, pod: Object, now: Instant) -> Sequence[Effect]:
         if self._held or pod.uid in self._finished:
@@ -209,9 +249,13 @@ class Hollow:
         pod = self._pods.get(uid)
         if pod is not None and uid in self._finishing:
             self._finished.add(uid)
-        return self._woken(uid, now) if seen else ()
+        if not seen:
+            return ()
+        self._sizes.written(uid)
+        return self._woken(uid, now)
 
     def _refused(self, uid: str, status: int, now: Instant) -> Sequence[Effect]:
+        self._sizes.written(uid)
         if uid not in self._pods or (uid in self._finishing and status in (404, 409)):
             return ()  # it is gone, or another one by now; the watch will say so
         return self._wait(uid, now + AGAIN)
@@ -241,16 +285,16 @@ class Hollow:
         if not self._run or current in TERMINAL:
             return ()
         if current != "Running":
-            status = pod_status.running(pod, now)
-        else:
-            annotations = pod.meta.get("annotations") or {}
-            runs = run_time(annotations)
-            if runs is None or pod_status.started_at(pod, now) + runs > now:
-                return self._look(pod, now)
-            status = pod_status.ended(pod, exit_code(annotations), now)
-        self._pending.begin(key, pod.revision)
-        body = {"metadata": {"resourceVersion": pod.revision}, "status": status}
-        return [Write(writes.patch("pods", pod.namespace, pod.name, body, subresource="status"), key)]
+            return self._report(self._sizes.started(pod, now))
+        annotations = pod.meta.get("annotations") or {}
+        runs = run_time(annotations)
+        if runs is not None and pod_status.started_at(pod, now) + runs <= now:
+            return self._report(Report(pod, pod_status.ended(pod, exit_code(annotations), now)))
+        resized = self._sizes.due(pod)
+        if resized is None or resized > now:
+            return [*self._look(pod, now), *self._settle(node_of(pod), now)]
+        report = carried_out(pod, now)
+        return [*self._report(report), event(pod.raw, report.reason, report.message, component=COMPONENT, now=now)]
 
     def _finish_deletion(self, pod: Object, now: Instant) -> Sequence[Effect]:
         ends: Request = writes.delete("pods", pod.namespace, pod.name, uid=pod.uid, grace_seconds=0)

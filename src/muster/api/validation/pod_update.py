@@ -162,15 +162,42 @@ def resize(new: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) 
         if isinstance(side, FieldError):
             return [side]
     assert isinstance(view, Pod) and isinstance(before, Pod)
+    errors = _resizable(view, before)
+    if errors:
+        return errors
     if not _same(_without_amounts(new.get("spec", {})), _without_amounts(old.get("spec", {}))):
         return [SPEC.forbidden("only cpu and memory of resources may be changed through pods/resize")]
-    errors = containers.containers(view.spec, SPEC) or _kept_amounts(view.spec, before.spec)
+    errors = containers.containers(view.spec, SPEC) or _kept_amounts(view.spec, before.spec) or _fixed_inits(new, old)
     if errors:
         return errors
     if qos_class(view.spec) != qos_class(before.spec):
-        message = f"the QoS class of the pod may not change from {qos_class(before.spec)} to {qos_class(view.spec)}"
+        now, then = qos_class(before.spec), qos_class(view.spec)
+        message = f"Pod QOS Class may not change as a result of resizing: it would, from {now} to {then}"
         errors.append(SPEC.invalid(qos_class(view.spec), message))
     return errors
+
+
+def _resizable(new: Pod, old: Pod) -> Errors:
+    """Pods that can never be resized: mirrors of static pods, those that have ended, those of nodes that cannot."""
+    if "kubernetes.io/config.mirror" in old.metadata.annotations:
+        return [FieldError("metadata", "Forbidden", "static pods cannot be resized")]
+    if old.status.phase in ("Succeeded", "Failed"):
+        return [FieldError("metadata", "Forbidden", f"the pod has ended ({old.status.phase}) and cannot be resized")]
+    told = old.status.container_statuses
+    if old.status.phase == "Running" and any(entry.resources is None for entry in told):
+        message = "Pod running on node without support for resize: its status does not tell the resources of containers"
+        return [FieldError("metadata", "Forbidden", message)]
+    return []
+
+
+def _fixed_inits(new: Mapping[str, Any], old: Mapping[str, Any]) -> Errors:
+    """Only those init containers that go on running can be resized."""
+    pairs = zip(new["spec"].get("initContainers") or (), old["spec"].get("initContainers") or (), strict=True)
+    return [
+        (SPEC / "initContainers" // i / "resources").forbidden("resources of non-sidecar init containers are immutable")
+        for i, (after, before) in enumerate(pairs)
+        if after.get("restartPolicy") != "Always" and not _same(after.get("resources"), before.get("resources"))
+    ]
 
 
 def _kept_amounts(new: PodSpec, old: PodSpec) -> Errors:
