@@ -34,15 +34,16 @@ def cluster(
     volumes: bool = True,
     apps: bool = True,
     rates: Rates = CALM,
+    run: bool = False,
     stopwatch: Callable[[], float] = lambda: 0.0,
 ) -> World:
-    """An empty cluster at START. Pods stay as they are once bound; deletions end at once.
+    """An empty cluster at START. Unless they are to `run`, pods stay as they are once bound and deletions end at once.
 
     `levels`: topology label keys, widest first. `volumes`: whether claims get volumes. `apps`: whether
     ReplicaSets and the like get pods. `stopwatch`: seconds, for decision times.
     """
     gates = gates or FeatureGates()
     server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission, started=START)
-    machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=False, volumes=volumes, apps=apps)}
+    machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=run, volumes=volumes, apps=apps)}
     machines[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels), preemption=True)
     return World(server, machines, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)
