@@ -16,12 +16,12 @@ from muster.model.devices import (
     DeviceCapacity,
     DeviceKey,
     DeviceRecord,
-    Devices,
     DeviceTaint,
     DeviceToleration,
     Draw,
     Failure,
     Grant,
+    Offered,
     PoolKey,
     Range,
     SliceRecord,
@@ -65,7 +65,7 @@ MATCHERS: Mapping[str, Colour | Any] = {"any": Any(), **{colour: Colour(colour) 
 
 
 def selectors(inventory: Inventory) -> DeviceColumns:
-    return DeviceColumns(inventory.devices, Devices(classes={"all": ("any",)}, matchers=MATCHERS))
+    return DeviceColumns(inventory.devices, Offered(classes={"all": ("any",)}, matchers=MATCHERS))
 
 
 @dataclass(frozen=True)

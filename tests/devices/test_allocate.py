@@ -17,12 +17,12 @@ from muster.model.devices import (
     DeviceCapacity,
     DeviceKey,
     DeviceRecord,
-    Devices,
     DeviceTaint,
     DeviceToleration,
     Draw,
     Failure,
     Grant,
+    Offered,
     Range,
     SliceRecord,
 )
@@ -123,7 +123,7 @@ def test_mode_all_needs_complete_pools_and_an_answer_for_every_device() -> None:
         def __call__(self, driver: str, device: DeviceRecord) -> bool | Failure:
             return f"{driver}/colour" in device.attributes or Failure("no such key: colour")
 
-    picky = DeviceColumns(inventory.devices, Devices(classes={"all": ("colour",)}, matchers={"colour": Colour()}))
+    picky = DeviceColumns(inventory.devices, Offered(classes={"all": ("colour",)}, matchers={"colour": Colour()}))
     everything = claim(Choice("gpu", "all", count=None))
     nothing = inventory.holdings(())
     assert names(allocate(inventory, inventory.devices, nothing, [Want(everything)], picky, budget=9)) is None

@@ -24,6 +24,7 @@ from muster.model.devices import (
     DeviceUse,
     Failure,
     Grant,
+    Offered,
     PoolKey,
     Reach,
     SliceRecord,
@@ -82,13 +83,8 @@ def claimed(
     for name, one in claims.items():
         key = Key("default", name)
         records[key] = DeviceClaim(key, f"uid-{name}", one) if isinstance(one, ClaimShape) else one
-    known = Devices(
-        version=1,
-        slices={one.name: one for one in slices},
-        classes={"all": ("",)},
-        matchers=MATCHERS,
-        claims=records,
-    )
+    offered = Offered({one.name: one for one in slices}, classes={"all": ("",)}, matchers=MATCHERS)
+    known = Devices(1, offered, records)
     return replace(builders.snapshot(nodes), devices=known)  # type: ignore[arg-type]
 
 
@@ -216,7 +212,7 @@ def suits(snapshot: Snapshot, entry: QueueEntry, where: Mapping[str, str]) -> bo
     if any(dict(records[node].allocatable)["cpu"] < amount for node, amount in cpu.items()):
         return False
     known = snapshot.devices
-    inventory = Inventory(known.slices.values())
+    inventory = Inventory(known.offered.slices.values())
     reached: dict[str, set[DeviceKey]] = {}
     for name, record in records.items():
         for one in inventory.devices:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from muster.devices.inventory import Device
 from muster.devices.selectors import has_capacity, tolerated
-from muster.model.devices import Choice, Devices, Failure
+from muster.model.devices import Choice, Failure, Offered
 
 NO, YES, UNKNOWN = 0, 1, 2
 
@@ -17,10 +18,10 @@ NO, YES, UNKNOWN = 0, 1, 2
 class DeviceColumns:
     """Columns over devices (`[D]`), made when they are first asked for. Nothing in them is changed."""
 
-    def __init__(self, devices: Sequence[Device], known: Devices) -> None:
+    def __init__(self, devices: Sequence[Device], offered: Offered) -> None:
         self.devices = tuple(devices)
         self.place = {device.key: i for i, device in enumerate(self.devices)}
-        self._classes, self._matchers = known.classes, known.matchers
+        self._classes, self._matchers = offered.classes, offered.matchers
         self._verdicts: dict[str, np.ndarray] = {}
         self._failures: dict[tuple[str, int], Failure] = {}
         self._selected: dict[tuple[str, tuple[str, ...]], np.ndarray] = {}
@@ -31,6 +32,12 @@ class DeviceColumns:
         self.tainted = np.fromiter((bool(d.taints) for d in self.devices), dtype=bool, count=len(self.devices))
 
     # -- what a device says
+
+    @cached_property
+    def special(self) -> np.ndarray:
+        """int64[D]: its own number for each device that is shared or draws on counters, 0 for all others."""
+        own = (i + 1 if d.record.shared or d.record.draws else 0 for i, d in enumerate(self.devices))
+        return np.fromiter(own, dtype=np.int64, count=len(self.devices))
 
     def codes(self, name: str) -> np.ndarray:
         """int64[D]: equal where devices say the same of an attribute or capacity; 0: nothing."""

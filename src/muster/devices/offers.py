@@ -7,20 +7,18 @@ a pod on one of them is gone for all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from muster.devices.allocate import Allocation, allocate
-from muster.devices.columns import DeviceColumns
-from muster.devices.inventory import Holdings, Inventory
+from muster.devices.inventory import Device, Holdings
 from muster.devices.kinds import Want
-from muster.model.devices import ClaimShape, DeviceKey, Devices, Reach
+from muster.devices.looks import Looks, folded
+from muster.devices.stock import Stock
+from muster.model.devices import ClaimShape, DeviceKey, Devices
 from muster.model.keys import Key
-from muster.model.matching import any_term
-from muster.model.snapshot import NodeColumns
 
 BUDGET = 2_000
 """States of a search for devices; beyond it a node counts as one that cannot serve the claims."""
@@ -35,99 +33,13 @@ class Combo(NamedTuple):
     joint: tuple[tuple[Key, ClaimShape], ...] = ()
 
 
-@dataclass(frozen=True)
-class Stock:
-    """All devices of one revision, on the nodes of one generation; made once for both."""
-
-    nodes: NodeColumns
-    known: Devices
-    _offers: dict[tuple[Combo, ...], Offers] = field(default_factory=dict)
-
-    def offers(self, combos: tuple[Combo, ...]) -> Offers:
-        """What these find here; the same instance for the same."""
-        if combos not in self._offers:
-            self._offers[combos] = Offers(self, combos)
-        return self._offers[combos]
-
-    @cached_property
-    def inventory(self) -> Inventory:
-        return Inventory(self.known.slices.values(), self.known.rules)
-
-    @cached_property
-    def columns(self) -> DeviceColumns:
-        return DeviceColumns(self.inventory.devices, self.known)
-
-    @cached_property
-    def holdings(self) -> Holdings:
-        """What claims have, and what is decided for claims that will have it."""
-        given = (self.known.allotment(key) for key in self.known.claims)
-        return self.inventory.holdings(grant for one in given if one is not None for grant in one.grants)
-
-    @cached_property
-    def _reached(self) -> Mapping[Reach, np.ndarray]:
-        """By reach, the nodes (ascending) that have it."""
-        found: dict[Reach, np.ndarray] = {}
-        every = {reach for pool in self.inventory.pools.values() for reach in pool.reaches}
-        for reach in every:
-            if reach.node:
-                at = self.nodes.index.get(reach.node)
-                found[reach] = np.array([] if at is None else [at], dtype=np.int64)
-            elif reach.terms is None:
-                found[reach] = np.arange(len(self.nodes))
-            else:
-                found[reach] = np.flatnonzero(any_term(self.nodes, reach.terms))
-        return found
-
-    @cached_property
-    def home(self) -> np.ndarray:
-        """int64[D]: the only node that can use a device; -1: none can, or several."""
-        spots = {reach: int(at[0]) if len(at) == 1 else -1 for reach, at in self._reached.items()}
-        devices = self.inventory.devices
-        return np.fromiter((spots[device.reach] for device in devices), dtype=np.int64, count=len(devices))
-
-    @cached_property
-    def wide(self) -> Mapping[int, np.ndarray]:
-        """By device that several nodes can use: those nodes."""
-        found = {}
-        for i in np.flatnonzero(self.home < 0).tolist():
-            at = self._reached[self.inventory.devices[i].reach]
-            if len(at):
-                found[i] = at
-        return found
-
-    @cached_property
-    def incomplete(self) -> np.ndarray:
-        """bool[N]: a pool that is not whole may have devices there, so nobody can have all of a kind (D4)."""
-        found = np.zeros(len(self.nodes), dtype=bool)
-        for pool in self.inventory.pools.values():
-            for reach in pool.reaches if pool.fault else ():
-                found[self._reached[reach]] = True
-        return found
-
-    @cached_property
-    def _local(self) -> tuple[np.ndarray, np.ndarray]:
-        """Devices by home, and where those of each node begin."""
-        order = np.argsort(self.home, kind="stable")
-        return order, np.searchsorted(self.home[order], np.arange(len(self.nodes) + 1))
-
-    def local(self, node: int) -> list[int]:
-        """Devices that only this node can use."""
-        order, starts = self._local
-        found: list[int] = order[starts[node] : starts[node + 1]].tolist()
-        return found
-
-    def usable(self, node: int) -> list[int]:
-        """All devices that the node can use, in the order of the inventory."""
-        mine = self.local(node)
-        return sorted([*mine, *(i for i, at in self.wide.items() if node in at)]) if self.wide else mine
-
-
 class Offers:
     """What pods of some combos find. Combo `k` is the k-th; `counts[k]` (int64[N]) says how many are placed where."""
 
-    def __init__(self, stock: Stock, combos: Sequence[Combo]) -> None:
+    def __init__(self, stock: Stock, known: Devices, combos: Sequence[Combo]) -> None:
         self.stock = stock
         self.combos = tuple(combos)
+        self._held = known.held
         self._choices = tuple(
             dict.fromkeys(c for shape in self._shapes() for request in shape.requests for c in request)
         )
@@ -161,44 +73,10 @@ class Offers:
     @cached_property
     def patterns(self) -> np.ndarray:
         """int64[N]: equal where nodes offer the same, as far as these claims can tell."""
-        stock, columns = self.stock, self.stock.columns
-        count = len(columns.devices)
-        code = np.zeros(count, dtype=np.int64)
-        taken = np.fromiter((d.key in stock.holdings.taken for d in columns.devices), dtype=bool, count=count)
-        for column in (
-            taken,
-            *(columns.good(choice) for choice in self._choices),
-            *(columns.selected(choice) for choice in self._choices if choice.count is None),
-            *(columns.able(choice) for choice in self._choices if choice.count is None),
-            *(columns.codes(name) for name in self._bonds),
-            self._special(),
-        ):
-            _, code = np.unique(code * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
-        matters = np.logical_or.reduce(
-            [np.zeros(count, dtype=bool), *(columns.selected(choice) != 0 for choice in self._choices)]
-        )
-        return self._patterned(np.where(matters, code + 1, 0))
-
-    def _special(self) -> np.ndarray:
-        """int64[D]: its own number for each device that is shared or draws on counters, 0 for all others."""
-        devices = self.stock.columns.devices
-        own = (i + 1 if d.record.shared or d.record.draws else 0 for i, d in enumerate(devices))
-        return np.fromiter(own, dtype=np.int64, count=len(devices))
-
-    def _patterned(self, code: np.ndarray) -> np.ndarray:
-        home, nodes = self.stock.home, len(self.stock.nodes)
-        there = np.flatnonzero((home >= 0) & (code > 0))
-        order = there[np.lexsort((code[there], home[there]))]
-        at = home[order]
-        rank = np.arange(len(order)) - np.searchsorted(at, at)
-        table = np.zeros((nodes, int(rank.max(initial=-1)) + 3), dtype=np.int64)
-        table[at, rank] = code[order]
-        table[:, -1] = self.stock.incomplete
-        for i in self.wide:
-            table[self.stock.wide[i], -2] += 1 << (i % 62)
-        _, patterns = np.unique(table, axis=0, return_inverse=True)
-        found: np.ndarray = patterns.ravel()
-        return found
+        looks = Looks.of(self.stock, self._choices, tuple(self._bonds))
+        place = self.stock.columns.place
+        taken = [place[key] for key in self._held if key in place]
+        return looks.patterns(np.array(taken, dtype=np.int64), self.wide)
 
     # -- verdicts
 
@@ -218,9 +96,7 @@ class Offers:
         total = np.add.reduce(list(counts))
         if self.wide or self.joint:
             return self._rejected_together(combo, counts, total)
-        codes = self.patterns
-        for column in counts:
-            _, codes = np.unique(codes * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
+        codes = folded((self.patterns, *counts), len(total))
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         verdicts = [not self.serves({int(n): self._with(combo, counts, int(n))}) for n in first]
         return np.array(verdicts, dtype=bool)[codes]
@@ -232,7 +108,7 @@ class Offers:
         """The same where claims or devices tie nodes together: all that is placed is served with it."""
         placed = {int(n): tuple(int(column[n]) for column in counts) for n in np.flatnonzero(total)}
         spots = np.where(total > 0, np.arange(len(total)) + 1, 0)
-        _, codes = np.unique(self.patterns * (len(total) + 1) + spots, return_inverse=True)
+        codes = folded((self.patterns, spots), len(total))
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         verdicts = [not self.serves({**placed, int(n): self._with(combo, counts, int(n))}) for n in first]
         return np.array(verdicts, dtype=bool)[codes]
@@ -272,8 +148,16 @@ class Offers:
                 wants += own * copies
                 names += [None] * (len(own) * copies)
         devices = [columns.devices[i] for i in sorted({i for some in usable.values() for i in some})]
-        found = allocate(stock.inventory, devices, stock.holdings, wants, columns, budget=BUDGET)
+        holdings = self._holdings(devices)
+        found = allocate(stock.inventory, devices, holdings, wants, columns, budget=BUDGET)
         return tuple(names), found
+
+    def _holdings(self, devices: Sequence[Device]) -> Holdings:
+        """What others have of these devices, and of counters that they draw on."""
+        pools = {device.pool for device in devices if device.record.draws}
+        keys = dict.fromkeys(device.key for device in devices)
+        keys.update((key, None) for pool in pools for key in self.stock.drawing[pool])
+        return self.stock.inventory.holdings(grant for key in keys for grant in self._held.get(key, ()))
 
     def _uses(self, k: int, key: Key) -> bool:
         return any(mine == key for mine, _ in self.combos[k].joint)

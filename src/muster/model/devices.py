@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from muster.model.keys import Key
@@ -351,17 +352,26 @@ class PodClaims(NamedTuple):
     flaw: tuple[ClaimFlaw, str] | None = None
 
 
-@dataclass(frozen=True)
-class Devices:
-    """Devices and claims at one revision; nothing in it is changed."""
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """The devices that there are, and what selects them; the same instance while nothing of that changes."""
 
-    version: int = 0
     slices: Mapping[str, SliceRecord] = field(default_factory=dict)
     rules: tuple[TaintRule, ...] = ()
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Device class -> its expressions."""
     matchers: Mapping[str, Matcher] = field(default_factory=dict)
-    """Expression -> what carries it out: of all classes and claims."""
+    """Expression -> what carries it out: of all classes and claims. May grow."""
+    cache: dict[object, object] = field(default_factory=dict)
+    """What was worked out about it lives here, as long as it does."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Devices and claims at one revision; nothing in it is changed."""
+
+    version: int = 0
+    offered: Offered = field(default_factory=Offered)
     claims: Mapping[Key, DeviceClaim] = field(default_factory=dict)
     chosen: Mapping[Key, Allotment] = field(default_factory=dict)
     """What was decided for claims of pods that are on their way to their nodes."""
@@ -376,6 +386,16 @@ class Devices:
         if theirs is not None and group is not None and (use.entry, named, use.template) in theirs.entries:
             return User("podgroups", group, theirs.uid)
         return User("pods", pod.name, uid)
+
+    @cached_property
+    def held(self) -> Mapping[DeviceKey, tuple[Grant, ...]]:
+        """By device, what claims have of it or are about to have."""
+        found: dict[DeviceKey, tuple[Grant, ...]] = {}
+        for key in self.claims:
+            allotment = self.allotment(key)
+            for grant in allotment.grants if allotment is not None else ():
+                found[grant.device] = (*found.get(grant.device, ()), grant)
+        return found
 
     def allotment(self, key: Key) -> Allotment | None:
         """What a claim has, or is about to have."""

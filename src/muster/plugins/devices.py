@@ -1,4 +1,4 @@
-"""Pods go where their device claims are allocated, and where devices can be found for those that are not (D1-D11, D22)."""
+"""Pods go where their device claims are allocated, or where devices can be found for them (D1-D11, D22)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from muster.devices.offers import Combo, Offers, Stock
+from muster.devices.offers import Combo, Offers
+from muster.devices.stock import Stock
 from muster.engine.extension import Counter, Relations, Relaxation, Rows, View
 from muster.model.diagnosis import Reason
 from muster.model.matching import any_term
@@ -141,8 +142,11 @@ def _offers(snapshot: Snapshot, classes: Sequence[PodClass]) -> Offers | None:
     combos = tuple(dict.fromkeys(combo for one in classes if (combo := _combo(one)) is not None))
     if not combos:
         return None
-    nodes = snapshot.nodes
-    stock = nodes.cache.get("devices")
-    if not isinstance(stock, Stock) or stock.known is not snapshot.devices:
-        stock = nodes.cache["devices"] = Stock(nodes, snapshot.devices)
-    return stock.offers(combos)
+    nodes, known = snapshot.nodes, snapshot.devices
+    made = nodes.cache.get("offers")
+    if not isinstance(made, tuple) or made[0] is not known:
+        made = nodes.cache["offers"] = (known, {})
+    offers: dict[tuple[Combo, ...], Offers] = made[1]
+    if combos not in offers:
+        offers[combos] = Offers(Stock.of(nodes, known.offered), known, combos)
+    return offers[combos]
