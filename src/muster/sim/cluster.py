@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from random import Random
 
@@ -33,6 +33,7 @@ def cluster(
     priority_admission: bool = True,
     volumes: bool = True,
     apps: bool = True,
+    only: Collection[str] = (),
     rates: Rates = CALM,
     run: bool = False,
     stopwatch: Callable[[], float] = lambda: 0.0,
@@ -40,10 +41,13 @@ def cluster(
     """An empty cluster at START. Unless they are to `run`, pods stay as they are once bound and deletions end at once.
 
     `levels`: topology label keys, widest first. `volumes`: whether claims get volumes. `apps`: whether
-    ReplicaSets and the like get pods. `stopwatch`: seconds, for decision times.
+    ReplicaSets and the like get pods. `only`: no controllers but these.
+    `stopwatch`: seconds, for decision times.
     """
     gates = gates or FeatureGates()
     server = ApiServer(gates, new_uid=uids(Random(seed)), priority_admission=priority_admission, started=START)
     machines: dict[str, Callable[[], AnyMachine]] = {**makers(gates, run=run, volumes=volumes, apps=apps)}
+    if only:
+        machines = {name: make for name, make in machines.items() if name in only}
     machines[SCHEDULER] = partial(Scheduler, default_profile(), gates=gates, levels=tuple(levels), preemption=True)
     return World(server, machines, Faults(Random(seed), rates), stopwatch=stopwatch, now=START)

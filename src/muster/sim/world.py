@@ -149,6 +149,14 @@ class World:
         self._run(target, brief_only=False)
         self.now = target
 
+    def step(self, us: Instant) -> bool:
+        """Lets one thing happen that is due within `us`, as `quiesce` would; whether there was one."""
+        for at, action in self._steps(self.now + us, brief_only=True):
+            self.now = max(self.now, at)
+            action()
+            return True
+        return False
+
     # -- the scheduler
 
     def pause(self) -> None:
