@@ -5,7 +5,6 @@ import pytest
 from muster.bench import cluster, fleet, preemption
 from muster.bench.shapes import SHAPES
 
-
 NOTHING = ("unpreemptable-victims", "preempt-gap")
 
 

@@ -288,7 +288,8 @@ def test_a_refused_binding_and_a_failed_decision_say_what_happened():
 def test_every_reason_and_every_action_can_be_worded():
     for reason in Reason:
         if Reason.NONE < reason < Reason.GATED:
-            assert wording.node_reason(Rejection(reason, 1, "missing/x" if reason in (Reason.CLAIM, Reason.DEVICE_CLAIM) else "x"))
+            of_claim = reason in (Reason.CLAIM, Reason.DEVICE_CLAIM)
+            assert wording.node_reason(Rejection(reason, 1, "missing/x" if of_claim else "x"))
     for flaw in Flaw:
         assert wording.node_reason(Rejection(Reason.CLAIM, 1, f"{flaw.value}/x"))
     for action in ("add-members", "lower-min-count", "free", "add-nodes", "uncordon", "tolerate", "remove-gate"):
