@@ -6,22 +6,26 @@ allocated to the others, and what is desired by the pod that grows; of several i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from muster.engine.preemption.attempt import NEVER, evictions
-from muster.engine.preemption.cost import Costs
+from muster.engine.preemption.cost import Cost, Costs
 from muster.engine.preemption.units import Field
 from muster.engine.preemption.victims import FEW, MOST_STEPS, Exact, lowest_level, spare
 from muster.model.diagnosis import Preemption, PreemptionOutcome, Reason, Rejection, Verdict
+from muster.model.keys import Key
 from muster.model.plan import Plan
 from muster.model.records import Amounts, NodeRecord, PodRecord, QueueEntry
 from muster.model.resizing import Lacking, ResizeDiagnosis
 from muster.model.running import Running
 from muster.model.snapshot import Snapshot
 
+FEW_IN_ALL_SETS = 10
+"""Of so many units every set is tried, where a resize whose turn comes before may take the room."""
 STEPS_AMONG_MANY = 1_000
 """How far the search for the best victims goes among more than `FEW` of them."""
 
@@ -192,16 +196,21 @@ def _evict(snapshot: Snapshot, entry: QueueEntry, host: Host, field: Field, now:
     costs = Costs(field, now)
     judge = Enough(field, host, pod)
     found = _best(judge, costs)
+    sure = True
     if found is not None and not host.lets(pod, _uids(field, found[0])):
-        everybody = _uids(field, frozenset(judge.units))
-        judge = Enough(field, host, pod, host.before(pod, everybody))
-        found = _best(judge, costs)
-        if found is not None:
-            found = (found[0], False) if host.lets(pod, _uids(field, found[0])) else None
+        here = sorted(set(field.unit[field.node == snapshot.nodes.index[host.node.name]].tolist()))
+        here = [unit for unit in here if pod.uid not in _uids(field, frozenset((unit,)))]
+        sure = len(here) <= FEW_IN_ALL_SETS
+        if sure:
+            found = _of_all_sets(here, costs, lambda units: host.lets(pod, _uids(field, units)))
+        else:
+            judge = Enough(field, host, pod, host.before(pod, _uids(field, frozenset(here))))
+            kept = _best(judge, costs)
+            found = (kept[0], False) if kept is not None and host.lets(pod, _uids(field, kept[0])) else None
     if found is None:
-        lower = len({field.unit.item(i) for i in np.flatnonzero(field.node >= 0) if field.pods[i].node == pod.node})
-        there = sum(other.node == pod.node for other in field.pods) if lower else 0
-        return _nobody(snapshot, entry, host, Preemption(PreemptionOutcome.NO_VICTIMS, candidates=there), judge=judge)
+        there = sum(other.node == pod.node for other in field.pods)
+        tried = Preemption(PreemptionOutcome.NO_VICTIMS, candidates=there, best=sure)
+        return _nobody(snapshot, entry, host, tried, judge=judge)
     plan, preemption = evictions(field, costs, *found, nodes={host.node.name})
     diagnosis = _diagnosis(snapshot, entry, preemption, lacking=_lacking(host, pod, judge))
     return Grown(plan, diagnosis)
@@ -215,6 +224,19 @@ def _best(judge: Enough, costs: Costs) -> tuple[frozenset[int], bool] | None:
     known = spare(judge, judge.units if level is None else level, 1, costs)
     steps = MOST_STEPS if len(judge.units) <= FEW else STEPS_AMONG_MANY
     return Exact(judge, costs, 1, steps).improve(judge.units, known)
+
+
+def _of_all_sets(
+    units: Sequence[int], costs: Costs, lets: Callable[[frozenset[int]], bool]
+) -> tuple[frozenset[int], bool] | None:
+    """Where more room may help somebody whose turn comes before, fewer victims can be enough where more are not."""
+    best: tuple[tuple[Cost, list[Key]], frozenset[int]] | None = None
+    for count in range(1, len(units) + 1):
+        for some in map(frozenset, combinations(units, count)):
+            price = (costs(some), costs.names(some))
+            if (best is None or price < best[0]) and lets(some):
+                best = price, some
+    return None if best is None else (best[1], True)
 
 
 def _uids(field: Field, units: frozenset[int]) -> frozenset[str]:
