@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import msgspec
 import pytest
@@ -77,6 +78,8 @@ def test_a_cluster_with_a_gang_that_waits_takes_no_processor_time(tmp_path: Path
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=2)
         assert cpu_seconds(process.pid) - before <= 0.05
+        counted = urlopen(f"{url}/metrics").read().decode()
+        assert 'scheduler_pending_entities{type="podgroup",queue="unschedulable"} 1' in counted.splitlines()
 
 
 def test_it_writes_a_kubeconfig_that_names_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the scheduler knows, as JSON for `muster explain`: read-only routes under /muster/v1."""
+"""What the scheduler knows, as JSON for `muster explain`, and what it counts: read-only routes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from muster.runtime.wiring import Cluster
+from muster.scheduler.metrics import exposed
 from muster.views.cluster import cluster as cluster_view
 from muster.views.inquiry import inquire
 from muster.views.queue import rows
@@ -18,7 +19,7 @@ KINDS = ("PodGroup", "CompositePodGroup", "Pod")
 
 
 def routes(living: Callable[[], Cluster]) -> list[web.RouteDef]:
-    """GET why/{kind}/{namespace}/{name}, queue and cluster. `living`: the cluster to speak of.
+    """GET why/{kind}/{namespace}/{name}, queue, cluster, and /metrics outside the prefix. `living`: what to speak of.
 
     What would be decided now is worked out on a thread, so that the API never waits for it.
     """
@@ -40,7 +41,15 @@ def routes(living: Callable[[], Cluster]) -> list[web.RouteDef]:
     async def get_cluster(_: web.Request) -> web.Response:
         return web.json_response(cluster_view(living().scheduler))
 
+    async def get_metrics(_: web.Request) -> web.Response:
+        scheduler = living().scheduler
+        pending = [(entry, len(scheduler.queue.pending(key))) for key, entry in scheduler.queue.entries.items()]
+        return web.Response(
+            text=exposed(scheduler.metrics.samples(pending)), content_type="text/plain", charset="utf-8"
+        )
+
     return [
+        web.get("/metrics", get_metrics),
         web.get(f"{PREFIX}/why/{{kind}}/{{namespace}}/{{name}}", get_why),
         web.get(f"{PREFIX}/queue", get_queue),
         web.get(f"{PREFIX}/cluster", get_cluster),

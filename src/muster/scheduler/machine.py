@@ -25,6 +25,7 @@ from muster.scheduler.events import Decided, Pause, Resume, SchedulerEvent
 from muster.scheduler.families import FAMILIES, Families
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.ingest import Ingest
+from muster.scheduler.metrics import Metrics
 from muster.scheduler.neighbours import Move
 from muster.scheduler.prebind import VolumeTag
 from muster.scheduler.preempting import EvictTag, Preempting
@@ -92,6 +93,7 @@ class Scheduler:
         )
         self._underway = Underway(self.commit, self.queue, self._watching, self._reports, self._heldback)
         self._preempting.reject = self._underway.reject
+        self.metrics, self._asked_at = Metrics(scheduler_name), 0
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}
         self._takeover = Takeover(self.commit, self.queue, self._reports, scheduler_name)
@@ -134,7 +136,7 @@ class Scheduler:
         self._wake_preemptors(now)
         self._wake(now)
         effects.extend(self._take_over(now))
-        effects.extend(self._decide())
+        effects.extend(self._decide(now))
         effects.extend(self._set_timers(now))
         return effects
 
@@ -192,13 +194,14 @@ class Scheduler:
             self._fresh = False
             yield from self._takeover.finish(now)
 
-    def _decide(self) -> Iterator[Decide]:
+    def _decide(self, now: Instant) -> Iterator[Decide]:
         if self._deciding is None and not self.paused and not self._unlisted:
             self._deciding = self._next() or None
         else:
             return
         if self._deciding is not None:
             self._ticket += 1
+            self._asked_at = now
             heads, snapshot = tuple(head for _, head in self._deciding), self.cache.snapshot()
             if any(head.may_preempt for head in heads):
                 snapshot = replace(snapshot, running=self.cache.running())
@@ -357,6 +360,7 @@ class Scheduler:
         plan = only_deficit(self.cache, head, plan)
         bound = len(plan.binds)
         nodes = len({step.node for step in plan.binds})
+        self.metrics.decided(head, plan, diagnosis, now - self._asked_at)
         yield from self._reports.placed(head, diagnosis, bound, nodes, now)
         yield from self.commit.start(head, plan, now, quiet=head.key.kind is not EntryKind.POD and bound >= MANY)
         more = head.may_preempt and bound < len(head.pods)
@@ -372,6 +376,7 @@ class Scheduler:
         plan: Plan | None = None,
         retry: bool = False,
     ) -> Iterator[SchedulerEffect]:
+        self.metrics.decided(head, plan or Plan(diagnosis.revision), diagnosis, now - self._asked_at)
         yield from self._reports.failed(head, diagnosis, now)
         yield from self._preempting.clear(head, diagnosis, plan)
         self._preempting.note(entry, diagnosis, head.priority)
