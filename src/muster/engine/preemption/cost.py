@@ -41,7 +41,7 @@ class Costs:
         self._now = now
         self._spaces = field.snapshot.neighbours.spaces
         self._budgets = running.budgets
-        self.surplus = _surplus(field)
+        self.surplus = _Surplus(field)
         """By gang, how many running members it has above its minimum."""
         self._meant: dict[tuple[str, object], tuple[int, ...]] = {}
         self._of: dict[int, Parts] = {}
@@ -60,7 +60,7 @@ class Costs:
                 len(started),
                 sum(max(self._now - pod.started, 0) for pod in started),
                 tuple(budget for pod in pods for budget in self._budgets_of(pod.key.namespace, pod.labels)),
-                tuple((group, count) for group, count in groups.items() if group in self.surplus),
+                tuple((group, count) for group, count in groups.items() if group in field.snapshot.groups),
             )
         return known
 
@@ -133,11 +133,21 @@ class Costs:
         """The same for a unit of one pod where there are no budgets."""
         began, core = pod.started, 0
         if pod.group is not None:
-            core = int(self.surplus.get(Key(pod.key.namespace, pod.group), 1) < 1)
+            group = Key(pod.key.namespace, pod.group)
+            core = int(group in self.field.snapshot.groups and self.surplus[group] < 1)
         lost = max(self._now - began, 0) if began else 0
         return (False, False, priority, priority + BASE, 1 if began else 0, core, lost, pod.key)
 
 
-def _surplus(field: Field) -> dict[Key, int]:
-    groups = field.snapshot.groups
-    return {key: max(count - groups[key].min_count, 0) for key, count in field.present.items() if key in groups}
+class _Surplus(dict[Key, int]):
+    """Worked out for the groups that are asked about."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__()
+        self._field = field
+
+    def __missing__(self, group: Key) -> int:
+        least = self._field.snapshot.groups[group].min_count
+        found: int = max(self._field.present.get(group, 0) - least, 0)
+        self[group] = found
+        return found

@@ -69,7 +69,7 @@ class Field:
         there, known = running.pods, running.columns
         stays = _staying(running, known)
         count = np.bincount(known.group[stays] + 1, minlength=len(known.groups) + 1)[1:]
-        self.present = {known.groups[i]: count.item(i) for i in np.flatnonzero(count).tolist()}
+        self.present = dict(zip(known.groups, count.tolist(), strict=True))
         """By group, how many of its running pods are not on their way out, whatever their priority."""
         own, top, tops = self._counted_as(known)
         lower = own < priority
