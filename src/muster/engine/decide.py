@@ -56,9 +56,7 @@ def _fits(snapshot: Snapshot, entry: QueueEntry, plan: Plan, profile: Profile) -
     return still_fits(snapshot, profile, [(pods[bind.uid], bind.node) for bind in plan.binds])
 
 
-def _decided(
-    snapshot: Snapshot, heads: Sequence[QueueEntry], profile: Profile, now: int, budget: Work
-) -> Decision:
+def _decided(snapshot: Snapshot, heads: Sequence[QueueEntry], profile: Profile, now: int, budget: Work) -> Decision:
     kinds = Kinds(snapshot, (pod for entry in heads for pod in entry.pods))
     trial = Trial(snapshot, profile, _classes(snapshot, heads, kinds), kinds)
     holds = Holds(trial)
