@@ -352,6 +352,31 @@ class PodClaims(NamedTuple):
     flaw: tuple[ClaimFlaw, str] | None = None
 
 
+class DeviceLack(NamedTuple):
+    """What a request of a claim lacks where it is nearest to being met."""
+
+    request: str
+    device_class: str
+    needed: int
+    """So many devices are asked for;"""
+    found: int
+    """so many are free there."""
+    taken: int = 0
+    """Further ones that would do, and that others have."""
+    tainted: int = 0
+    """Further ones that would do, but for a taint."""
+    attribute: str = ""
+    """In which the devices must agree, where that is what fails;"""
+    value: str = ""
+    """and the value that most of them have."""
+    failed: str = ""
+    """A device on which an expression failed,"""
+    why: str = ""
+    """and what it said."""
+    claim: str = ""
+    node: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Offered:
     """The devices that there are, and what selects them; the same instance while nothing of that changes."""
