@@ -20,6 +20,9 @@ TOO_MANY = 32
 RESCUERS = FLEET.nodes
 """A pod for each node of a rack."""
 
+GROWN, GROWN_CPU = "rescue-0", "24"
+"""The pod that is resized, and to what."""
+
 TRAINING, SERVING, ROLES, TOO_BIG, FILLER = "training", "serving", "reinforcement", "too-big", "filler"
 URGENT = "urgent"
 PARTS = (TRAINING, SERVING, ROLES, FILLER, URGENT)

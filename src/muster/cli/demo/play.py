@@ -38,7 +38,7 @@ async def _play(screen: Screen, console: Console) -> int:
     stage.shown = lambda: screen.racks(stage.per_rack())
     driving = asyncio.create_task(stage.cluster.loop.run())
     try:
-        for act in (_fill, _train, _serve, _mix, _ask_too_much, _clear_a_rack):
+        for act in (_fill, _train, _serve, _mix, _ask_too_much, _clear_a_rack, _grow):
             await act(stage, screen)
             await screen.rest()
         before = stage.lives(cast.TRAINING)
@@ -128,6 +128,16 @@ async def _clear_a_rack(stage: Stage, screen: Screen) -> None:
         f" {in_ranges(pod['metadata']['name'] for pod in gone)}"
     )
     screen.say(f"nobody in another rack had to go, and {cast.URGENT} runs ({took:.2f} s)")
+
+
+async def _grow(stage: Stage, screen: Screen) -> None:
+    name, before = cast.GROWN, stage.lives(cast.URGENT)[cast.GROWN]
+    was = stage.cpu(cast.URGENT, name)
+    stage.resize(name, {"cpu": cast.GROWN_CPU})
+    took = await stage.until("the pod is resized", lambda: stage.cpu(cast.URGENT, name) == cast.GROWN_CPU)
+    if stage.lives(cast.URGENT)[name] != before:
+        raise Failure(f"pod {name} was restarted by its resize")
+    screen.say(f"pod {name} grows in place from {was} to {cast.GROWN_CPU} cpu ({took:.2f} s): same uid, no restart")
 
 
 async def _lose_a_rack(stage: Stage, screen: Screen) -> None:

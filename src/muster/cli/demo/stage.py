@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from muster.api import writes
-from muster.api.calls import Request
+from muster.api.calls import STRATEGIC_PATCH, Request
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.cli.demo.cast import APP
 from muster.cli.failure import Failure
@@ -55,6 +55,17 @@ class Stage:
 
     def patch(self, resource: str, name: str, body: Raw) -> None:
         self._checked(writes.patch(resource, "default", name, body))
+
+    def resize(self, pod: str, requests: Mapping[str, str]) -> None:
+        """Asks for other resources of its container while it runs."""
+        body = {"spec": {"containers": [{"name": "main", "resources": {"requests": dict(requests)}}]}}
+        self._checked(writes.patch("pods", "default", pod, body, STRATEGIC_PATCH, subresource="resize"))
+
+    def cpu(self, app: str, name: str) -> str:
+        """What the kubelet says that the container has."""
+        (pod,) = (pod for pod in self.pods(app) if pod["metadata"]["name"] == name)
+        (container,) = pod["status"]["containerStatuses"]
+        return str(container["resources"]["requests"]["cpu"])
 
     def pods(self, app: str | None = None) -> list[Raw]:
         """Pods that are there and not on their way out."""
