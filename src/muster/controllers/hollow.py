@@ -152,10 +152,12 @@ class Hollow:
             effects += self._pod_gone(self._pods[uid], now)
         self._pending.listed()
         for obj in objects:
-            effects += self._pod_seen(obj, now)
+            effects += self._pod_seen(obj, now, settle=False)
+        for node in dict.fromkeys(map(node_of, objects)) if self._run else ():
+            effects += self._settle(node, now)  # Not before all who hold room are known.
         return effects
 
-    def _pod_seen(self, pod: Object, now: Instant) -> Sequence[Effect]:
+    def _pod_seen(self, pod: Object, now: Instant, *, settle: bool = True) -> Sequence[Effect]:
         node, uid = node_of(pod), pod.uid
         if not node:
             return ()
@@ -169,7 +171,7 @@ class Hollow:
         if not self._run:
             return self._look(pod, now)
         self._sizes.seen(pod, node, written=(POD, uid) not in self._pending)
-        return [*self._look(pod, now), *self._settle(node, now)]
+        return [*self._look(pod, now), *(self._settle(node, now) if settle else ())]
 
     def _pod_gone(self, pod: Object, now: Instant) -> Sequence[Effect]:
         known = self._pods.pop(pod.uid, None)
@@ -255,7 +257,8 @@ class Hollow:
         return self._woken(uid, now)
 
     def _refused(self, uid: str, status: int, now: Instant) -> Sequence[Effect]:
-        self._sizes.written(uid)
+        if 400 <= status < 500:
+            self._sizes.written(uid)
         if uid not in self._pods or (uid in self._finishing and status in (404, 409)):
             return ()  # it is gone, or another one by now; the watch will say so
         return self._wait(uid, now + AGAIN)

@@ -117,7 +117,8 @@ def consider(allocatable: Amounts, held: Mapping[str, Amounts], pods: Sequence[O
         lacking = next((n for n, a in wants.items() if n in allocatable and a - has.get(n, 0) > free[n]), None)
         if lacking is None:
             for name in wants.keys() | has.keys():
-                free[name] = free.get(name, 0) + has.get(name, 0) - wants.get(name, 0)
+                more = wants.get(name, 0) - has.get(name, 0)
+                free[name] = free.get(name, 0) - max(more, 0)  # What is given back counts once it is reported.
             reports.append(_granted(pod, wants, now))
         else:
             reports += _refused(pod, lacking, wants[lacking], free[lacking] + has.get(lacking, 0), allocatable, now)

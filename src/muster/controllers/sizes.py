@@ -34,7 +34,9 @@ class Sizes:
         """Uid -> what was granted and is not reported yet."""
         self._allocatable: dict[str, Mapping[str, Any]] = {}
         self._grown: set[str] = set()
-        """Nodes on which somebody was given more."""
+        """Nodes on which somebody was given more, or may have been."""
+        self._starting: set[str] = set()
+        """Uids of pods that were started, which is not seen yet."""
 
     # -- as things change
 
@@ -55,9 +57,12 @@ class Sizes:
             self.gone(pod, node)
             return
         self._pods.setdefault(node, {})[uid] = pod
-        if written:
-            self._granted.pop(uid, None)
+        if written and uid in self._granted and self._granted[uid] == resizing.allocated(pod):
+            del self._granted[uid]
+        if (pod.meta.get("generation") or 0) > 1:
+            self._grown.add(node)
         if state == "Running":
+            self._starting.discard(uid)
             self._admitted.pop(uid, None)
         else:
             self._admitted.setdefault(uid, pod.raw.get("spec") or {})
@@ -75,10 +80,12 @@ class Sizes:
         self._unsettled.discard(node, pod.uid)
         self._granted.pop(pod.uid, None)
         self._admitted.pop(pod.uid, None)
+        self._starting.discard(pod.uid)
 
     def written(self, uid: str) -> None:
         """The last report on the pod is known to all, or was refused."""
         self._granted.pop(uid, None)
+        self._starting.discard(uid)
 
     # -- decisions
 
@@ -103,6 +110,7 @@ class Sizes:
         if lacking:
             message = f"Node didn't have enough resource: {lacking}"
             return Report(pod, pod_status.refused(pod, lacking, message, now))
+        self._starting.add(pod.uid)
         return Report(pod, pod_status.running(pod, now, admitted))
 
     def due(self, pod: Object) -> Instant | None:
@@ -113,7 +121,7 @@ class Sizes:
         """Of which resource there is too little for a pod beside those that have started; "": of none."""
         free, wants = dict(self._room(node)), self._held(pod)
         for uid, other in self._pods.get(node, {}).items():
-            if uid != pod.uid and phase(other) == "Running":
+            if uid != pod.uid and (uid in self._starting or phase(other) == "Running"):
                 for name, taken in self._held(other).items():
                     free[name] = free.get(name, 0) - taken
         room = self._room(node)
@@ -121,9 +129,10 @@ class Sizes:
 
     def _held(self, pod: Object) -> Amounts:
         granted, admitted = self._granted.get(pod.uid), self._admitted.get(pod.uid)
-        if granted is not None:
-            return granted
-        return resizing.allocated(pod) if admitted is None else resizing.desired({"spec": admitted})
+        known = resizing.allocated(pod) if admitted is None else resizing.desired({"spec": admitted})
+        if granted is None:
+            return known
+        return {name: max(granted.get(name, 0), known.get(name, 0)) for name in granted.keys() | known.keys()}
 
     def _room(self, node: str) -> Amounts:
         return {name: amount(name, given) for name, given in self._allocatable.get(node, {}).items()}
