@@ -74,19 +74,14 @@ class Scheduler:
         self.queue = Queue(self.cache, scheduler_name, profile)
         self.commit = Commit(self.cache, profile)
         self.paused = False
-        groups = (*((COMPOSITES,) if gates.composite_pod_group else ()), *((GROUPS,) if gates.generic_workload else ()))
-        budgets, families = (BUDGETS,) if preemption else (), FAMILIES if profile.spread else ()
-        self.resources: tuple[str, ...] = (NODES, NAMESPACES, *families, *groups, *budgets, *STORAGE, PODS)
+        self.resources = _watched(gates, spread=bool(profile.spread), preemption=preemption)
         """Watched resources, in the order in which they must be listed first."""
         self._profile = profile
         self._budget = budget or Work()
         self._reports = Reports(self.cache, scheduler_name, placements=gates.topology)
         self._heldback = HeldBack(self.queue)
         self._preempting = Preempting(self.cache, self._reports, scheduler_name, on=preemption)
-        ingest = Ingest(
-            groups=gates.generic_workload, topology=gates.topology, features="NodeDeclaredFeatures" in gates.on
-        )
-        kept = Families(profile.spread)
+        ingest, kept = _ingest(gates), Families(profile.spread)
         self.resizes = Resizes(self.cache, scheduler_name, on=preemption and gates.resize_preemption)
         self._watching = Watching(
             ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, kept, self.resizes
@@ -403,3 +398,14 @@ class Scheduler:
             self._reports.answered(event.tag, event.response, now)
         elif isinstance(event.tag, EventTag) and isinstance(event, Refused):
             self._reports.unknown(event.tag)
+
+
+def _watched(gates: FeatureGates, *, spread: bool, preemption: bool) -> tuple[str, ...]:
+    groups = (*((COMPOSITES,) if gates.composite_pod_group else ()), *((GROUPS,) if gates.generic_workload else ()))
+    budgets, families = (BUDGETS,) if preemption else (), FAMILIES if spread else ()
+    return (NODES, NAMESPACES, *families, *groups, *budgets, *STORAGE, PODS)
+
+
+def _ingest(gates: FeatureGates) -> Ingest:
+    features = "NodeDeclaredFeatures" in gates.on
+    return Ingest(groups=gates.generic_workload, topology=gates.topology, features=features)
