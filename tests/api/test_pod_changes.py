@@ -145,6 +145,29 @@ def test_a_resize_keeps_the_qos_class() -> None:
     assert pod_update.resize(both, guaranteed, ALL) == []
 
 
+def test_whoever_cannot_be_resized_is_told_why() -> None:
+    larger = spoiled(SIZED, "spec.containers[0].resources.requests.cpu", "1500m")
+    for status, says in (
+        ({"phase": "Succeeded"}, "has ended"),
+        ({"phase": "Running", "containerStatuses": [{"name": "c"}]}, "without support for resize"),
+    ):
+        (error,) = pod_update.resize({**larger, "status": status}, {**SIZED, "status": status}, ALL)
+        assert (error.field, error.type) == ("metadata", "Forbidden") and says in str(error)
+    mirror = spoiled(SIZED, "metadata.annotations", {"kubernetes.io/config.mirror": "x"})
+    (error,) = pod_update.resize(mirror, mirror, ALL)
+    assert "static pods cannot be resized" in str(error)
+
+
+def test_of_init_containers_only_sidecars_are_resized() -> None:
+    def made(cpu: str, **more: str) -> dict[str, Any]:
+        first = {"name": "first", "image": "i", "resources": {"requests": {"cpu": cpu}}, **more}
+        return pod(containers=[{"name": "c", "image": "i"}], initContainers=[first])
+
+    (error,) = pod_update.resize(made("2"), made("1"), ALL)
+    assert (error.field, error.type) == ("spec.initContainers[0].resources", "Forbidden")
+    assert pod_update.resize(made("2", restartPolicy="Always"), made("1", restartPolicy="Always"), ALL) == []
+
+
 # --- status ------------------------------------------------------------------------------------------------------
 
 
