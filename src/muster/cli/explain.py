@@ -17,6 +17,7 @@ from muster.model.topology import detected_levels
 
 Verdict = Mapping[str, Any]
 OURS = "default-scheduler"
+RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 """The schedulerName that Muster answers to."""
 SCHEDULED = (catalog.POD_GROUP, catalog.COMPOSITE_POD_GROUP, catalog.JOB, catalog.POD)
 
@@ -155,13 +156,28 @@ def _state_of_group(group: Mapping[str, Any], members: Sequence[Mapping[str, Any
     return f"{said}, below its minimum of {minimum}: {why}"
 
 
+def _resize_of_pod(pod: Mapping[str, Any]) -> str:
+    """What its kubelet says of a resize that is not done, if there is one."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition["status"] != "True":
+            continue
+        if condition["type"] == "PodResizePending":
+            said = condition.get("message") or "no reason is given"
+            if condition.get("reason") == "Infeasible":
+                return f"; its resize cannot be done there: {said}; ask for less, or move it"
+            return f"; its resize is deferred: {said}; nobody is evicted for it unless {RESIZE_GATE} is on"
+        if condition["type"] == "PodResizeInProgress":
+            return "; its resize is under way"
+    return ""
+
+
 def _state_of_pod(pod: Mapping[str, Any]) -> str:
     phase, node = (pod.get("status") or {}).get("phase"), pod["spec"].get("nodeName")
     scheduler = pod["spec"].get("schedulerName", OURS)
     if phase in ("Succeeded", "Failed"):
         return f"has ended ({phase})" + (f" on {node}" if node else "")
     if node:
-        return f"runs on {node}"
+        return f"runs on {node}" + _resize_of_pod(pod)
     if pod["metadata"].get("deletionTimestamp"):
         return "is being deleted"
     if scheduler != OURS:
