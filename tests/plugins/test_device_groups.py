@@ -11,6 +11,7 @@ import pytest
 
 from muster.devices.inventory import Inventory
 from muster.engine.decide import decide
+from muster.model import wording
 from muster.model.devices import (
     Allotment,
     Attribute,
@@ -19,6 +20,7 @@ from muster.model.devices import (
     Constraint,
     DeviceClaim,
     DeviceKey,
+    DeviceLack,
     DeviceRecord,
     Devices,
     DeviceUse,
@@ -123,6 +125,33 @@ def test_two_devices_on_each_of_two_nodes_do_not_make_three() -> None:
     entry = builders.entry(using("p", "c"))
     assert bound(snapshot, entry) == {}
     assert reasons(snapshot, entry) == {(Reason.NO_DEVICES, "")}
+
+
+def lack(snapshot: Snapshot, entry: QueueEntry) -> DeviceLack | None:
+    (diagnosis,) = decide(snapshot, [entry], PROFILE, now=0).diagnoses
+    return diagnosis.shortfall.devices if diagnosis.shortfall is not None else None
+
+
+def test_what_is_lacking_is_told_of_the_nearest_node() -> None:
+    slices = [
+        pool("n1", Reach("n1"), *(device(f"g{i}", numa=i) for i in range(4))),
+        pool("n2", Reach("n2"), *(device(f"g{i}", numa=7 * (i < 3)) for i in range(4))),
+    ]
+    snapshot = claimed(builders.nodes("n", 2), slices, {"c": ask(4, alike=True), "d": ask(5)})
+    alike = lack(snapshot, builders.entry(using("p", "c")))
+    assert alike == DeviceLack("gpu", "all", 4, 3, attribute="x/numa", value="7", node="n2")
+    assert wording.device_lack(alike) == (
+        'request "gpu" needs 4 devices of class "all" with the same x/numa; best: n2 has 3, with 7'
+    )
+    many = lack(snapshot, builders.entry(using("p", "d")))
+    assert many == DeviceLack("gpu", "all", 5, 4, node="n1")
+
+
+def test_room_that_is_lacking_everywhere_is_told_before_devices() -> None:
+    snapshot = claimed(builders.nodes("n", 1), [], {"c": ask()})
+    (diagnosis,) = decide(snapshot, [builders.entry(using("p", "c", cpu=10**6))], PROFILE, now=0).diagnoses
+    assert diagnosis.shortfall is not None
+    assert diagnosis.shortfall.resource == "cpu"
 
 
 def test_devices_of_other_claims_are_taken() -> None:

@@ -15,9 +15,10 @@ import numpy as np
 from muster.devices.allocate import Allocation, allocate
 from muster.devices.inventory import Device, Holdings
 from muster.devices.kinds import Want
+from muster.devices.lacks import lack_of
 from muster.devices.looks import Looks, folded
 from muster.devices.stock import Stock
-from muster.model.devices import ClaimShape, DeviceKey, Devices
+from muster.model.devices import ClaimShape, DeviceKey, DeviceLack, Devices
 from muster.model.keys import Key
 
 BUDGET = 2_000
@@ -125,6 +126,23 @@ class Offers:
                 known = self.allocation(placed)[1].grants is not None
             self._answers[key] = known
         return known
+
+    def nearest(self, usable: np.ndarray) -> DeviceLack | None:
+        """What the first combo lacks on the best of these nodes (bool[N]), asked of each pattern once; None: nothing
+        that can be said of one claim alone."""
+        stock, columns = self.stock, self.stock.columns
+        nodes = np.flatnonzero(usable)
+        _, first = np.unique(self.patterns[nodes], return_index=True)
+        shapes = (*self.combos[0].own, *(shape for _, shape in self.combos[0].joint))
+        best: DeviceLack | None = None
+        for node in sorted(nodes[first].tolist()):
+            devices = [columns.devices[i] for i in stock.usable(node)]
+            holdings = self._holdings(devices)
+            wants = (Want(shape, complete=not stock.incomplete[node]) for shape in shapes)
+            lack = next((some for want in wants if (some := lack_of(devices, holdings, want, columns))), None)
+            if lack is not None and (best is None or lack.found * best.needed > best.found * lack.needed):
+                best = lack._replace(node=stock.nodes.names[node])
+        return best
 
     def allocation(self, placed: Mapping[int, tuple[int, ...]]) -> tuple[tuple[Key | None, ...], Allocation]:
         """Devices for all these pods: by want its claim if pods share it, and what the search says of the wants.

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from muster.model.diagnosis import Reason
+from muster.model.diagnosis import Reason, Shortfall
 from muster.model.records import PodClass
 from muster.model.snapshot import NodeColumns, Snapshot
 
@@ -240,6 +240,19 @@ class Dependent(Protocol):
     def name(self) -> str: ...
 
     def relate(self, snapshot: Snapshot, classes: Sequence[PodClass]) -> Relations: ...
+
+
+@runtime_checkable
+class Nearest(Protocol):
+    """Can tell what its rejections lack where they come nearest to passing; asked for explanations only."""
+
+    @property
+    def name(self) -> str: ...
+
+    def nearest(self, snapshot: Snapshot, pod_class: PodClass, usable: np.ndarray) -> Shortfall | None:
+        """What one more pod of the class lacks on the best of the usable nodes (bool[N]); None: nothing that it knows
+        of."""
+        ...
 
 
 Plugin = Filter | Capacity | Score | Dependent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muster.engine.extension import Nearest
 from muster.engine.trial import Trial
 from muster.model.diagnosis import Reason, Remedy, Shortfall
 
@@ -13,6 +14,10 @@ ROOM = (Reason.INSUFFICIENT, Reason.HOST_PORTS)
 
 def lacking(trial: Trial, cls: int, count: int) -> Shortfall | None:
     """What the nearest usable node lacks for one more pod; for several, what the nearest nodes lack in sum."""
+    return _of_resources(trial, cls, count) or _otherwise(trial, cls)
+
+
+def _of_resources(trial: Trial, cls: int, count: int) -> Shortfall | None:
     usable = np.flatnonzero(trial.state(cls).feasible.passes)
     rows, lack, share = _shortage(trial, cls, usable)
     if not len(usable) or not len(rows) or (share.sum(axis=0) == 0).all():
@@ -32,6 +37,18 @@ def lacking(trial: Trial, cls: int, count: int) -> Shortfall | None:
         )
     further = (count - len(nearest)) * asked
     return Shortfall(name, int(lack[row, nearest].sum()) + further, domain_of(trial), len(nearest), *beyond)
+
+
+def _otherwise(trial: Trial, cls: int) -> Shortfall | None:
+    """What is lacking besides room, by the first plugin that can tell."""
+    usable = np.zeros(len(trial.snapshot.nodes), dtype=bool)
+    usable[slice(None) if trial.placement is None else trial.placement.nodes] = trial.state(cls).feasible.passes
+    told = (
+        plugin.nearest(trial.snapshot, trial.classes[cls], usable)
+        for plugin in trial.profile.plugins
+        if isinstance(plugin, Nearest)
+    )
+    return next((found for found in told if found is not None), None)
 
 
 def domain_of(trial: Trial) -> str:

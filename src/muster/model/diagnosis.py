@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from muster.model.devices import DeviceLack
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, PodClass
 
@@ -197,6 +198,8 @@ class Shortfall(NamedTuple):
     """What one pod asks for, where no usable node has so much even when empty; else 0."""
     most: int = 0
     """What the largest of them has then."""
+    devices: DeviceLack | None = None
+    """What a claim lacks there, if it is no resource that is lacking but devices."""
 
 
 class Lack(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from muster.model.devices import DeviceLack
 from muster.model.diagnosis import (
     Diagnosis,
     GroupOutcome,
@@ -357,7 +358,25 @@ def _kind(lack: Lack) -> str:
     return f"{lack.pods} like {lack.pod} ({why})" if why else f"{lack.pods} like {lack.pod}"
 
 
+def device_lack(lack: DeviceLack) -> str:
+    """`request "gpu" needs 4 devices of class "h100" with the same numa; best: n7 has 3, with 1`."""
+    needs = f'request "{lack.request}" needs {_count(lack.needed, "device")} of class "{lack.device_class}"'
+    if lack.failed:
+        return f"{needs}; an expression failed on device {lack.failed}: {lack.why}"
+    if not lack.found and not lack.taken and not lack.tainted:
+        return (
+            f"{needs}, and no node has any that it may use" if not lack.attribute else f"{needs} with {lack.attribute}"
+        )
+    agree = f" with the same {lack.attribute}" if lack.attribute else ""
+    value = f", with {lack.value}" if lack.attribute else ""
+    others = [f"{n} {what}" for n, what in ((lack.taken, "in use"), (lack.tainted, "tainted")) if n]
+    beside = f" ({', '.join(others)})" if others else ""
+    return f"{needs}{agree}; best: {lack.node} has {lack.found}{value}{beside}"
+
+
 def _shortfall(shortfall: Shortfall | None) -> str:
+    if shortfall is not None and shortfall.devices is not None:
+        return device_lack(shortfall.devices)
     if shortfall is None or shortfall.lacking <= 0:
         return ""
     amount = f"{format_amount(shortfall.resource, shortfall.lacking)} {shortfall.resource}"

@@ -10,7 +10,7 @@ import numpy as np
 from muster.devices.offers import Combo, Offers
 from muster.devices.stock import Stock
 from muster.engine.extension import Counter, Relations, Relaxation, Rows, View
-from muster.model.diagnosis import Reason
+from muster.model.diagnosis import Reason, Shortfall
 from muster.model.matching import any_term
 from muster.model.records import PodClass
 from muster.model.snapshot import Snapshot
@@ -86,6 +86,13 @@ class Devices:
         amounts = np.array([[_combo(one) is not None] for one in classes], dtype=np.int64).reshape(len(classes), 1)
         return Rows((DETAIL,), capacity, np.zeros_like(capacity), amounts)
 
+    def nearest(self, snapshot: Snapshot, pod_class: PodClass, usable: np.ndarray) -> Shortfall | None:
+        combo = _combo(pod_class)
+        if combo is None:
+            return None
+        lack = _offered(snapshot, (combo,)).nearest(usable)
+        return Shortfall("devices", lack.needed - lack.found, lack.node, devices=lack) if lack is not None else None
+
     def relate(self, snapshot: Snapshot, classes: Sequence[PodClass]) -> Relations:
         offers = _offers(snapshot, classes)
         if offers is None or offers.simple:
@@ -140,8 +147,10 @@ def _combo(pod_class: PodClass) -> Combo | None:
 def _offers(snapshot: Snapshot, classes: Sequence[PodClass]) -> Offers | None:
     """What the nodes offer to these classes; None: none of them needs devices. Made once for a snapshot."""
     combos = tuple(dict.fromkeys(combo for one in classes if (combo := _combo(one)) is not None))
-    if not combos:
-        return None
+    return _offered(snapshot, combos) if combos else None
+
+
+def _offered(snapshot: Snapshot, combos: tuple[Combo, ...]) -> Offers:
     nodes, known = snapshot.nodes, snapshot.devices
     made = nodes.cache.get("offers")
     if not isinstance(made, tuple) or made[0] is not known:

@@ -31,6 +31,8 @@ def shortfall(found: Shortfall | None) -> Row | None:
     """What is missing where it is nearest."""
     if found is None:
         return None
+    if found.devices is not None:
+        return {"devices": {name: value for name, value in found.devices._asdict().items() if value not in ("", 0)}}
     row: Row = {"resource": found.resource, "lacking": found.lacking, "where": found.where, "nodes": found.nodes}
     return {**row, "asked": found.asked, "most": found.most} if found.asked else row
 
