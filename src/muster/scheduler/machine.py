@@ -15,6 +15,7 @@ from muster.model.diagnosis import Diagnosis, Verdict
 from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
+from muster.scheduler.accounts import Accounts
 from muster.scheduler.bindings import BindTag, Step
 from muster.scheduler.broken import only_deficit
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
@@ -83,8 +84,18 @@ class Scheduler:
         self._preempting = Preempting(self.cache, self._reports, scheduler_name, on=preemption)
         ingest, kept = _ingest(gates), Families(profile.spread)
         self.resizes = Resizes(self.cache, scheduler_name, on=preemption and gates.resize_preemption)
+        self.accounts = Accounts(self.cache, self.queue, self._reports)
+        """What came of evictions."""
         self._watching = Watching(
-            ingest, self.cache, self.queue, self.commit, self._reports, self._heldback, kept, self.resizes
+            ingest,
+            self.cache,
+            self.queue,
+            self.commit,
+            self._reports,
+            self._heldback,
+            kept,
+            self.resizes,
+            self.accounts,
         )
         self._underway = Underway(self.commit, self.queue, self._watching, self._reports, self._heldback)
         self._preempting.reject = self._underway.reject
@@ -188,6 +199,7 @@ class Scheduler:
         if self._fresh and self._deciding is None and not self.paused and not self._unlisted:
             self._fresh = False
             yield from self._takeover.finish(now)
+            self.accounts.resume(now)
 
     def _decide(self, now: Instant) -> Iterator[Decide]:
         if self._deciding is None and not self.paused and not self._unlisted:
@@ -328,6 +340,7 @@ class Scheduler:
         if not self._preempting.holds(head, plan):
             self.queue.again(entry, now, stale=True)
             return
+        yield from self.accounts.evict(head, plan, diagnosis.preemption, now)
         yield from self._preempting.nominate(plan)
         yield from self._preempting.evict(head, diagnosis.preemption, now)
         yield from self._fail(entry, head, diagnosis, now, plan=plan)
@@ -374,6 +387,7 @@ class Scheduler:
         self.metrics.decided(head, plan or Plan(diagnosis.revision), diagnosis, now - self._asked_at)
         yield from self._reports.failed(head, diagnosis, now)
         yield from self._preempting.clear(head, diagnosis, plan)
+        yield from self.accounts.failed(head, diagnosis, now)
         self._preempting.note(entry, diagnosis, head.priority)
         self.queue.failed(entry, head, diagnosis, now, retry=retry)
 
@@ -389,6 +403,8 @@ class Scheduler:
             if binding is not None and binding.step is Step.DROPPED:
                 yield from self._underway.lost_its_place(binding, now)
         elif isinstance(event.tag, EvictTag):
+            if isinstance(event, Refused) and event.response.status not in (404, 409):
+                self.accounts.refused(event.tag.uid)
             yield from self._preempting.answered(event.tag, event.response, now)
         elif isinstance(event.tag, RecordTag):
             yield from self._underway.recorded(event.tag, event.response, now)

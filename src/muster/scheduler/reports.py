@@ -289,6 +289,10 @@ class Reports:
         """A pod was evicted (P22)."""
         yield self._new_event(of_pod(record), "Preempted", note, now).write
 
+    def wasted(self, subject: Subject, message: str, now: Instant) -> Iterable[Write]:
+        """Pods were evicted for an entry, and it was not bound there."""
+        yield self._new_event(subject, "PreemptionLost", message, now).write
+
     def nominate(self, record: PodRecord, node: str) -> Write:
         """Notes a nomination on a pod, or clears it (statements 57, 58)."""
         body = {"metadata": {"uid": record.uid}, "status": {"nominatedNodeName": node or None}}

@@ -10,6 +10,7 @@ from muster.api.machine import DELETED, Listed, Observed, Write
 from muster.api.object import Object
 from muster.model.keys import Key
 from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
+from muster.scheduler.accounts import Accounts
 from muster.scheduler.cache import Cache
 from muster.scheduler.commit import Commit
 from muster.scheduler.entries import News, Seen
@@ -42,7 +43,9 @@ class Watching:
         heldback: HeldBack,
         families: Families,
         resizes: Resizes,
+        accounts: Accounts,
     ) -> None:
+        self._accounts = accounts
         self._ingest, self._cache, self._queue = ingest, cache, queue
         self._commit, self._reports, self._heldback, self._families = commit, reports, heldback, families
         self._resizes = resizes
@@ -296,6 +299,7 @@ class Watching:
         """Brings one entry up to date, notes if it is held, and says of a group that runs that it was scheduled."""
         self._queue.refresh(key, now, news, seen)
         self._heldback.note(key, now)
+        self._said.extend(self._accounts.look(key, now))
         if key.kind is EntryKind.POD_GROUP and self._has_its_minimum(key.key):
             self._said.extend(self._reports.scheduled(self._cache.groups[key.key], now))
         elif key.kind is EntryKind.COMPOSITE and key.key in self._cache.forest.composites:

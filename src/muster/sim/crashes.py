@@ -35,6 +35,8 @@ class Ledger:
     server: Any
     bound: Counter[str] = field(default_factory=Counter)
     """Accepted bindings by pod uid."""
+    names: set[str] = field(default_factory=set)
+    """Pods that were ever bound."""
     evicted: Counter[str] = field(default_factory=Counter)
     """Deletions by pod uid."""
     twice: list[str] = field(default_factory=list)
@@ -65,6 +67,7 @@ class Ledger:
         self.begun += (request.method == "PATCH" and PLAN in str(request.body)) or request.path.endswith("/binding")
         if request.path.endswith("/binding") and isinstance(answer, Response) and answer.ok:
             self.bound[request.body["metadata"]["uid"]] += 1
+            self.names.add(request.body["metadata"]["name"])
         return answer
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from muster.engine.profile import Profile
 from muster.model import resizing, wording
+from muster.model.accounts import Account, sentence
 from muster.model.diagnosis import Diagnosis, Reason, Rejection, Verdict
 from muster.model.keys import Key
 from muster.model.records import EntryKey, EntryKind, PodClass
@@ -15,6 +16,8 @@ from muster.views import shown
 from muster.views.inquiry import Inquiry, inquire
 
 Row = dict[str, Any]
+MOST_ACCOUNTS = 5
+"""So many of the last evictions for an entry are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,15 @@ class Question:
     entry: EntryKey
     inquiry: Inquiry
     pod: Key | None = None
+    evictions: tuple[Account, ...] = ()
+    """What was evicted for it."""
 
     def answer(self) -> Row:
         """The record as of now. Pure, and may take as long as a decision."""
         diagnosis = self.inquiry.answer()[self.entry]
         found = row(diagnosis, self.inquiry)
+        if self.evictions:
+            found["evictions"] = [_account(account) for account in self.evictions[-MOST_ACCOUNTS:]]
         if self.pod is not None:
             found["pod"] = {"name": self.pod.name, "sentence": _pod_sentence(diagnosis, self.pod)}
         return found
@@ -52,7 +59,18 @@ def ask(scheduler: Scheduler, profile: Profile, namespace: str, name: str, kind:
     if entry not in scheduler.diagnoses:
         return None
     member = kind == EntryKind.POD.value and entry.kind is not EntryKind.POD
-    return Question(entry, inquire(scheduler, profile, [entry]), key if member else None)
+    evictions = scheduler.accounts.of(entry)
+    return Question(entry, inquire(scheduler, profile, [entry]), key if member else None, evictions)
+
+
+def _account(account: Account) -> Row:
+    """What was evicted for an entry, and what came of it."""
+    return {
+        "victims": [str(victim.pod) for victim in account.victims],
+        "ending": account.ending.name if account.ending else None,
+        "who": list(account.who),
+        "sentence": sentence(account),
+    }
 
 
 def _root_of(scheduler: Scheduler, key: Key) -> EntryKey:

@@ -1,0 +1,78 @@
+"""What evictions were for and what came of them: each ends with a binding or with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from muster.model.diagnosis import Victim
+from muster.model.records import EntryKey
+
+
+class Ending(Enum):
+    """Why an account is closed."""
+
+    BOUND = "the preemptor was bound"
+    GONE = "the preemptor went away"
+    CHANGED = "the preemptor is not what it was"
+    NODE_LOST = "a node went away or changed"
+    ROOM_TAKEN = "others took the room"
+    REFUSED = "the server refused to evict"
+    ELSEWHERE = "something else in the cluster changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Pods that were evicted together for one entry."""
+
+    preemptor: EntryKey
+    uid: str
+    at: int
+    """Microseconds since 1970, as `ended_at`."""
+    victims: tuple[Victim, ...]
+    """Empty: they were evicted before this scheduler started, for nominations that it found."""
+    ending: Ending | None = None
+    """None: their room is still being waited for."""
+    ended_at: int = 0
+    who: tuple[str, ...] = ()
+    """The nodes that were lost, or the pods that took the room."""
+
+
+NAMED = 3
+"""So many victims, nodes or pods are named."""
+
+
+def sentence(account: Account) -> str:
+    """In English: who was evicted for it, and what came of that. A part of `wording`."""
+    names = [f"{victim.pod} on {victim.node}" for victim in account.victims]
+    evicted = f"{_listed(names)} {'was' if len(names) == 1 else 'were'} evicted for it" if names else _EARLIER
+    return f"{evicted}; {_outcome(account)}"
+
+
+_EARLIER = "room was made for it before this scheduler started"
+
+
+def _outcome(account: Account) -> str:
+    who = _listed(account.who)
+    match account.ending:
+        case None:
+            return "it is to be placed in that room"
+        case Ending.BOUND:
+            return "it was bound"
+        case Ending.GONE:
+            return "it went away before it was bound"
+        case Ending.CHANGED:
+            return "it was not bound: its members or their number changed"
+        case Ending.NODE_LOST:
+            return f"it was not bound: gone or changed since: node {who}"
+        case Ending.ROOM_TAKEN:
+            return f"it was not bound: the room was taken by {who}"
+        case Ending.REFUSED:
+            return "it was not bound: the server refused to evict"
+    return "it was not bound: the cluster changed elsewhere"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

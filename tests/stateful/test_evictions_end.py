@@ -1,0 +1,21 @@
+"""No eviction without a placement: each is followed by the binding of its preemptor, or by a recorded reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from muster.sim.evictions import Evictions
+
+
+def test_each_eviction_ends_in_a_binding_or_in_a_reason(order: int) -> None:
+    assert Evictions(order).live() == []
+
+
+def test_such_lives_reach_every_ending() -> None:
+    endings: Counter[str] = Counter()
+    for seed in range(80):
+        life = Evictions(seed)
+        assert life.live() == []
+        endings += life.endings
+    assert {"BOUND", "GONE", "CHANGED", "NODE_LOST", "ROOM_TAKEN"} <= endings.keys()
+    assert endings["lost"] * 50 <= endings.total(), "hardly any account may die with its scheduler"
