@@ -47,6 +47,7 @@ def paragraph(verdict: Verdict) -> str:
     lines = [str(verdict["sentence"])]
     lines += [f"  because  {reason['sentence']}" for reason in verdict.get("reasons") or []]
     lines += [_group(group) for group in verdict.get("groups") or []]
+    lines += [f"  evicted  {account['sentence']}" for account in verdict.get("evictions") or []]
     lines += [f"  help     {remedy}" for remedy in verdict.get("remedies") or []]
     if verdict.get("pod"):
         lines.append(f"  pod {verdict['pod']['name']}: {verdict['pod']['sentence']}")
