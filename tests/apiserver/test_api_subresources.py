@@ -242,12 +242,22 @@ def test_requests_cannot_be_changed_without_resize(api, pod):
     assert api.patch("pods", "a", body, "application/strategic-merge-patch+json").status == 422
 
 
-def test_a_resize_changes_nothing_else(api, pod):
-    body = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
+def test_a_resize_leaves_out_what_it_may_not_change(api, pod):
+    """As kube-apiserver does: other changes are no error, they are not made."""
+    body = {"spec": {"containers": [{"name": "main", "image": "other", "resources": {"requests": {"cpu": "2"}}}]}}
     answer = api.patch("pods", "a", body, "application/strategic-merge-patch+json", "resize")
-    assert answer.status == 422 and answer.body["details"]["causes"][0]["reason"] == "FieldValueForbidden"
+    (container,) = answer.body["spec"]["containers"]
+    assert (container["image"], container["resources"]["requests"]["cpu"]) == ("pause", "2")
     labelled = {**pod, "metadata": {**pod["metadata"], "labels": {"app": "y"}}}
     assert api.put(labelled, "resize").body["metadata"]["labels"] == {"app": "x"}
+
+
+def test_a_resize_refuses_other_containers(api, pod):
+    renamed = {**pod, "spec": {**pod["spec"], "containers": [{**pod["spec"]["containers"][0], "name": "renamed"}]}}
+    more = {**pod, "spec": {**pod["spec"], "containers": [*pod["spec"]["containers"], {"name": "b", "image": "x"}]}}
+    for other in (renamed, more):
+        answer = api.put(other, "resize")
+        assert answer.status == 422 and answer.body["details"]["causes"][0]["reason"] == "FieldValueForbidden"
 
 
 def test_a_resize_keeps_the_quality_of_service(api, pod):

@@ -210,9 +210,10 @@ def _status(call: Call, old: Raw, given: Json, meta: Json) -> Json:
 
 
 def _resize(call: Call, old: Raw, given: Json, meta: Json) -> Json:
-    """Only resources of containers and of the pod; metadata stays."""
+    """Only resources of containers and of the pod; metadata stays, and other changes are left out."""
     _keep_all(old, meta)
-    made: Json = {**old, "metadata": meta, "spec": given.get("spec") or {}}
+    spec = pod_update.resized(given.get("spec") or {}, old.get("spec") or {})
+    made: Json = {**old, "metadata": meta, "spec": spec}
     made = admission_chain.mutating(call, made, old)
     _refuse(call, pod_update.resize(made, old, call.gates))
     return made

@@ -154,6 +154,8 @@ def _narrows(term: NodeSelectorTerm, was: NodeSelectorTerm) -> bool:
 
 # --- resize ------------------------------------------------------------------------------------------------------
 
+_RESIZED = ("resources", "resizePolicy")
+
 
 def resize(new: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) -> Errors:
     """`pods/resize` may change the cpu and memory of containers (and of the pod), and not its QoS class (KEP-1287)."""
@@ -175,6 +177,26 @@ def resize(new: Mapping[str, Any], old: Mapping[str, Any], gates: FeatureGates) 
         message = f"Pod QOS Class may not change as a result of resizing: it would, from {now} to {then}"
         errors.append(SPEC.invalid(qos_class(view.spec), message))
     return errors
+
+
+def resized(given: Mapping[str, Any], old: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The old spec with the resources and resize policies of a new one; the new one itself if it has other containers,
+    for `resize` to say so. As kube-apiserver does it, other changes are no error: they are left out."""
+    made: Json = {key: value for key, value in old.items() if key != "resources"}
+    if "resources" in given:
+        made["resources"] = given["resources"]
+    for field in ("containers", "initContainers"):
+        new, before = given.get(field) or [], old.get(field) or []
+        if [one.get("name") for one in new] != [one.get("name") for one in before]:
+            return given
+        if field in old:
+            made[field] = [_with_resources(one, was) for one, was in zip(new, before, strict=True)]
+    return made
+
+
+def _with_resources(container: Mapping[str, Any], old: Mapping[str, Any]) -> Json:
+    kept = {key: value for key, value in old.items() if key not in _RESIZED}
+    return kept | {key: container[key] for key in _RESIZED if key in container}
 
 
 def _resizable(new: Pod, old: Pod) -> Errors:
