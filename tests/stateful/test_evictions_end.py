@@ -11,6 +11,11 @@ def test_each_eviction_ends_in_a_binding_or_in_a_reason(order: int) -> None:
     assert Evictions(order).live() == []
 
 
+def test_a_member_that_leaves_while_the_eviction_is_decided_is_the_reason() -> None:
+    """The account stayed open: the group was held aside right after the eviction, and nobody looked again."""
+    assert Evictions(601).live() == []
+
+
 def test_such_lives_reach_every_ending() -> None:
     endings: Counter[str] = Counter()
     for seed in range(80):

@@ -302,6 +302,7 @@ class Scheduler:
         self._meanwhile = {}
         for entry, _ in heads:
             self._heldback.note(entry.key, now)
+            yield from self.accounts.look(entry.key, now)
 
     def _commit_all(
         self, heads: Sequence[tuple[Entry, QueueEntry]], decision: Decision, now: Instant

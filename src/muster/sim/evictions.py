@@ -132,8 +132,8 @@ class Evictions:
                 continue
             ending = self._ending(account)
             self.endings[ending.name if ending else "lost"] += 1
-            if ending is None and "killed" in self.world.faults.counts:
-                continue  # It died before the nomination was written, so that nobody knows any more for whom it was.
+            if ending in (None, Ending.ELSEWHERE) and "killed" in self.world.faults.counts:
+                continue  # Who started since knows of nominations at most, not of victims and what the nodes were like.
             if ending not in AS_MEANT:
                 wrong.append(f"for {account.preemptor.key} {[v.pod.name for v in account.victims]} left: {ending}")
             elif ending is Ending.BOUND and not self._is_bound(account):
