@@ -16,6 +16,11 @@ def test_a_member_that_leaves_while_the_eviction_is_decided_is_the_reason() -> N
     assert Evictions(601).live() == []
 
 
+def test_a_plan_that_waits_for_the_evicted_to_go_does_not_end_their_account() -> None:
+    for seed in (961, 1257, 1574):
+        assert Evictions(seed).live() == []
+
+
 def test_such_lives_reach_every_ending() -> None:
     endings: Counter[str] = Counter()
     for seed in range(80):

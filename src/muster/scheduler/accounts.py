@@ -60,7 +60,12 @@ class Accounts:
     # -- opened
 
     def evict(self, head: QueueEntry, plan: Plan, preemption: Preemption, now: Instant) -> Iterator[Write]:
-        """Pods are evicted for this entry. Where some were before, that is closed: it did not do."""
+        """Pods are evicted for this entry. Where some were before, that is closed: it did not do.
+
+        Without victims the plan only holds room that others leave anyway, those evicted before among them.
+        """
+        if not preemption.victims:
+            return
         yield from self._fail(head, now)
         account = Account(head.key, head.uid, now, preemption.victims)
         nodes = {step.node for step in plan.steps if isinstance(step, Nominate)}
