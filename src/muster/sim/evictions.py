@@ -134,6 +134,8 @@ class Evictions:
             self.endings[ending.name if ending else "lost"] += 1
             if ending in (None, Ending.ELSEWHERE) and "killed" in self.world.faults.counts:
                 continue  # Who started since knows of nominations at most, not of victims and what the nodes were like.
+            if ending is Ending.ELSEWHERE and sum("/nodes/" in line for line in self.history) > 1:
+                continue  # A node that was closed and opened again is as it was by the time that somebody asks.
             if ending not in AS_MEANT:
                 wrong.append(f"for {account.preemptor.key} {[v.pod.name for v in account.victims]} left: {ending}")
             elif ending is Ending.BOUND and not self._is_bound(account):
