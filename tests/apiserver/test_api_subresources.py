@@ -249,7 +249,7 @@ def test_a_resize_leaves_out_what_it_may_not_change(api, pod):
     (container,) = answer.body["spec"]["containers"]
     image = pod["spec"]["containers"][0]["image"]
     assert (container["image"], container["resources"]["requests"]["cpu"]) == (image, "2")
-    labelled = {**pod, "metadata": {**pod["metadata"], "labels": {"app": "y"}}}
+    labelled = {**answer.body, "metadata": {**answer.body["metadata"], "labels": {"app": "y"}}}
     assert api.put(labelled, "resize").body["metadata"]["labels"] == {"app": "x"}
 
 
