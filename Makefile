@@ -32,7 +32,7 @@ check: $(READY) ## lint, types, import contracts
 test: check ## everything CI runs: check, tests, conformance cases
 	$(BIN)/pytest -n auto
 
-soak: $(READY) ## every random run (2,000 seeds), an hour or so
+soak: $(READY) ## every random run (2,000 lives, 10,000 crashes, 5,000 orders of eviction), some hours
 	$(BIN)/pytest -n auto -m soak --soak
 
 bench: $(READY) ## every benchmark shape with its target
