@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from muster.api.instant import Instant, to_time
-from muster.apiserver import fieldsets, outlines
+from muster.apiserver import admitted, fieldsets, outlines
 from muster.apiserver.fieldsets import Changes, Path
 from muster.apiserver.shapes import Shape, shape
 
@@ -44,6 +44,14 @@ class Author(NamedTuple):
     """How a user's kind is owned; None: as the schema file says of the object's kind."""
     api_version: str = ""
     """What its entry says; "": that of the object."""
+    filled: tuple[Path, ...] = ()
+    """Of a new object the places that admission has filled in: not this write's to own."""
+
+    @classmethod
+    def read(cls, found: list[Any]) -> Author:
+        """From a list of its fields, as JSON has it."""
+        made = cls(*found)
+        return made._replace(filled=tuple(map(tuple, made.filled))) if made.filled else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,7 @@ class Kept(Deferred):
     def entries(self, raw: Raw) -> Entries:
         if self._entries is None:
             found = json.loads(self._text)
-            made = Deferred(None, Author(*found["author"])) if isinstance(found, dict) else None
+            made = Deferred(None, Author.read(found["author"])) if isinstance(found, dict) else None
             self._entries = read(found) if made is None else made.entries(raw)
             self._text = b""
         return self._entries
@@ -206,7 +214,15 @@ def updated(before: Entries, old: Raw | None, new: Raw, author: Author) -> Entri
 def _created(new: Raw, author: Author) -> Entries:
     """The entries of an object that was not there before, and is no apply's."""
     fields = outlines.fields_made(author.of or shape_of(new), new, status=bool(author.subresource) or not author.resets)
+    if author.filled:
+        fields = admitted.without(fields, author.filled)
     return (Entry(*_identity(new, author), to_time(author.at), fields),) if fields else ()
+
+
+def but_for_admission(author: Author, given: Raw, made: Raw) -> Author:
+    """The author of a new object, who does not own what admission has made of it."""
+    filled = admitted.places(author.of or shape_of(made), given, made)
+    return author._replace(filled=filled) if filled else author
 
 
 def _identity(new: Raw, author: Author) -> tuple[str, str, str, str]:

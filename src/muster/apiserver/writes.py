@@ -11,6 +11,7 @@ from muster.api.validation.field import METADATA
 from muster.apiserver import (
     admission,
     admission_chain,
+    admitted,
     apply,
     decode,
     deletion,
@@ -47,6 +48,7 @@ def _create(call: Call, given: Json, entries: ownership.Entries | None = None) -
         made.pop("status", None)
     elif isinstance(call.kind, CustomKind) and definitions.is_terminating(call.store, call.kind.resource):
         raise status.method_not_allowed("create not allowed while custom resource definition is terminating")
+    given_to_admission = admitted.before(made)
     admission.on_create(call, made)
     made = admission_chain.mutating(call, made, None)
     admission.last_on_create(call, made)
@@ -60,6 +62,8 @@ def _create(call: Call, given: Json, entries: ownership.Entries | None = None) -
     _with_status(call, made)
     if entries is not None:
         made["metadata"][ownership.KEY] = ownership.Deferred(None, None, entries)
+    elif call.store.author is not None:
+        call.store.author = ownership.but_for_admission(call.store.author, given_to_admission, made)
     if dry_run:
         call.store.claim(made, None)
         return Response(201, made)
