@@ -173,7 +173,7 @@ def order_after(live, patch, order=None):
 
 
 @pytest.mark.parametrize(
-    ("live", "patch", "order", "after"),
+    ("live", "patch", "sequence", "after"),
     [
         ("a", "b", None, "ba"),  # as documented: a container that a patch adds comes first
         ("ab", "c", None, "cab"),
@@ -185,8 +185,8 @@ def order_after(live, patch, order=None):
         ("xab", "", "ba", "xba"),
     ],
 )
-def test_items_that_only_the_server_has_keep_their_place_among_the_others(live, patch, order, after):
-    assert order_after(live, patch, order) == after
+def test_items_that_only_the_server_has_keep_their_place_among_the_others(live, patch, sequence, after):
+    assert order_after(live, patch, sequence) == after
 
 
 def test_an_order_must_name_what_the_patch_has():
