@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Sequence
 
@@ -39,7 +40,7 @@ class Caller:
         except TimeoutError:
             return Heard(failure=f"{where}: context deadline exceeded")
         except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as failure:
-            return Heard(failure=f"{where}: {failure}")
+            return Heard(failure=f"{where}: {_reason(failure)}")
 
     async def _called(self, ask: Ask) -> Heard:
         if self._session is None:
@@ -66,3 +67,15 @@ class Caller:
         if found is None:
             found = self._contexts[bundle] = ssl.create_default_context(cadata=bundle.decode())
         return found
+
+
+def _reason(failure: Exception) -> str:
+    """Why a call failed, in words that do not depend on how it was made."""
+    if not isinstance(failure, aiohttp.ClientConnectorError):
+        return str(failure)
+    cause = failure.os_error
+    if isinstance(cause, ssl.SSLError):
+        why = str(cause)
+    else:  # asyncio says in strerror where it called; a name that is not found has a number of its own below zero
+        why = os.strerror(cause.errno) if (cause.errno or 0) > 0 else cause.strerror or str(cause)
+    return f"cannot connect to {failure.host}:{failure.port}: {why}"
