@@ -135,7 +135,7 @@ def test_the_command_refuses_at_the_option(tmp_path, capsys, monkeypatch):
         assert "muster: --data: " in capsys.readouterr().err
 
 
-def command_over_tls(known: Guard, *arguments: str) -> int:
+def command_over_tls(known: Guard, *arguments: str, scheme: str = "https") -> int:
     """The exit code of a command against a server with this guard."""
 
     async def served() -> int:
@@ -143,7 +143,7 @@ def command_over_tls(known: Guard, *arguments: str) -> int:
         app = application(server.local.handle, server.local.changes, guard=known.admits)
         runner, port = await listen(app, 0, tls=known.tls)
         try:
-            return await asyncio.to_thread(run, [*arguments, "--server", f"https://127.0.0.1:{port}"])
+            return await asyncio.to_thread(run, [*arguments, "--server", f"{scheme}://127.0.0.1:{port}"])
         finally:
             server.worker.close()
             await runner.cleanup()
@@ -156,7 +156,8 @@ def test_commands_speak_tls_and_show_a_token(certificates, capsys, monkeypatch):
     known = guard(Exposure("0.0.0.0", pem, key, tokens=tokens))
     ask_for = ("get", "namespaces", "-o", "name")
     assert command_over_tls(known, *ask_for) == 1
-    assert "certificate verify failed" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "certificate verify failed" in said and "set $MUSTER_CA to the file of the CA" in said
     monkeypatch.setenv("MUSTER_CA", str(certificates / "ca.pem"))
     assert command_over_tls(known, *ask_for) == 1
     assert "wants to know who asks: set $MUSTER_TOKEN" in capsys.readouterr().err
@@ -179,6 +180,22 @@ def test_what_a_command_cannot_use_is_named_by_its_variable(server, variables, m
         monkeypatch.setenv(name, value)
     assert run(["get", "pods", "--server", server]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_plain_http_to_a_server_of_tls_says_so(certificates, capsys):
+    pem, key, tokens = (certificates / name for name in ("server.pem", "server.key", "tokens"))
+    known = guard(Exposure("0.0.0.0", pem, key, tokens=tokens))
+    assert command_over_tls(known, "get", "pods", scheme="http") == 1
+    assert "if it speaks TLS, name it https://127.0.0.1:" in capsys.readouterr().err
+
+
+def test_a_welcome_names_an_address_that_clients_can_use(certificates):
+    pem, key, ca = (certificates / name for name in ("server.pem", "server.key", "ca.pem"))
+    known = guard(Exposure("0.0.0.0", pem, key, client_ca=ca))
+    told = up.welcome("https://0.0.0.0:7077", 16, FeatureGates(), known=known)
+    assert "muster is up at https://0.0.0.0:7077" in told and told.count("0.0.0.0") == 1
+    assert "https://NAME:7077" in told and "NAME is one of those in its certificate" in told
+    assert "muster apply" not in told and "--client-certificate" in told
 
 
 def test_a_welcome_says_what_clients_need(certificates):

@@ -64,9 +64,7 @@ class Client:
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             self._connection.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Failure(
-                f"cannot reach {self.server} ({reason}); start one with `muster up`, or name it with --server"
-            ) from None
+            raise Failure(f"cannot reach {self.server} ({reason}); {self._way_out(error)}") from None
         return self._read(path, response.status, text)
 
     def _read(self, path: str, status: int, text: bytes) -> Answer:
@@ -81,6 +79,14 @@ class Client:
         if not isinstance(body, dict) or not (_is_muster(path, body) if answer.ok else _is_refusal(body)):
             raise self._stranger(f"HTTP {status} with something that is not of Muster")
         return answer
+
+    def _way_out(self, error: Exception) -> str:
+        """What helps where nobody answers, or nobody who can be understood."""
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return f"set ${CA} to the file of the CA of its certificate, and use a name that is in the certificate"
+        if isinstance(error, http.client.HTTPException | ConnectionResetError) and self.server.startswith("http:"):
+            return f"if it speaks TLS, name it https:{self.server.partition(':')[2]} with --server or ${VARIABLE}"
+        return "start one with `muster up`, or name it with --server"
 
     def _stranger(self, what: str) -> Failure:
         return Failure(f"{self.server} answered {what}; is it a `muster up` server?")

@@ -30,6 +30,8 @@ from muster.runtime.wiring import Setup, assemble
 Sizes = tuple[int | None, int | None, int | None, int | None]
 """Zones, racks per zone, nodes per rack, accelerators per node; None: the default."""
 DEFAULT_SIZES = (2, 2, 4, 8)
+WILD = ("0.0.0.0", "[::]")
+"""Hosts to listen on, but not to call."""
 OURS = "# Written by muster up; it may be overwritten."
 """First line of a kubeconfig file, by which its own files are known."""
 
@@ -174,6 +176,13 @@ def welcome(
     """What to type next, in another terminal."""
     kept = "nothing is kept" if data is None else f"everything is kept in {data}"
     lines = [f"muster is up at {url} with {nodes} hollow nodes; Ctrl-C ends it, and {kept}."]
+    if any(f"//{wild}:" in url for wild in WILD) and known.tls is not None:
+        url = f"https://NAME:{url.rpartition(':')[2]}"
+        lines.append("NAME is one of those in its certificate that lead to this machine.")
+    if known.certificates and not known.tokens:
+        options = "--certificate-authority FILE --client-certificate FILE --client-key FILE"
+        lines.append(f"kubectl --server {url} {options} works: see docs/how-to/durable.md")
+        return "\n".join([*lines, f"feature gates: {gates!s}" if str(gates) else "feature gates: none"])
     lines += ["In another terminal:", "  . .venv/bin/activate                    put muster on your path"]
     if url != DEFAULT_SERVER:
         lines.append(f"  export {VARIABLE}={url}")
@@ -188,7 +197,8 @@ def welcome(
     ]
     if kubeconfig is not None:
         lines.append(f"  export KUBECONFIG={kubeconfig.absolute()}")
-    lines.append(f"kubectl --server {url} works too: see docs/how-to/kubectl.md")
+    options = " --certificate-authority FILE --token ..." if known.tokens and known.tls is not None else ""
+    lines.append(f"kubectl --server {url}{options} works too: see docs/how-to/kubectl.md")
     return "\n".join([*lines, f"feature gates: {gates!s}" if str(gates) else "feature gates: none"])
 
 

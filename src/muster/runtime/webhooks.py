@@ -77,5 +77,6 @@ def _reason(failure: Exception) -> str:
     if isinstance(cause, ssl.SSLError):
         why = str(cause)
     else:  # asyncio says in strerror where it called; a name that is not found has a number of its own below zero
-        why = os.strerror(cause.errno) if (cause.errno or 0) > 0 else cause.strerror or str(cause)
+        number = cause.errno or 0
+        why = os.strerror(number) if number > 0 else cause.strerror or str(cause)
     return f"cannot connect to {failure.host}:{failure.port}: {why}"
