@@ -42,4 +42,5 @@ class Response:
 
     @property
     def ok(self) -> bool:
-        return self.status < 300
+        """Whether the call was carried out; status 0, of a server that gave no answer, says no."""
+        return 0 < self.status < 300

@@ -191,6 +191,36 @@ def api_server(
 
 
 @app.command()
+def scheduler(
+    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file of the server.", show_default=False)] = None,
+    context: Annotated[str | None, typer.Option(help="Context in it; its current one.", show_default=False)] = None,
+    in_cluster: Annotated[bool, typer.Option("--in-cluster", help="As the service account of this pod.")] = False,
+    scheduler_name: Annotated[
+        str | None, typer.Option(help="schedulerName of the pods to place; muster if left out.", show_default=False)
+    ] = None,
+    profile: Annotated[Path | None, typer.Option(help="Scheduler profile file.", show_default=False)] = None,
+    leader_elect: Annotated[
+        bool | None, typer.Option(help="Whether one of several leads; yes if left out.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to answer on; beyond loopback only probes without TLS and known clients.")
+    ] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 7078,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    token_file: TokenFile = None,
+    client_ca: ClientCa = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every decision.")] = False,
+) -> None:
+    """Place pods on an API server that runs elsewhere, beside kube-scheduler or instead of it."""
+    from muster.cli import scheduler as command
+
+    access = command.Door(kubeconfig, context, in_cluster)
+    where = command.Exposure(host, tls_cert, tls_key, client_ca, token_file)
+    raise SystemExit(command.run(command.Wanted(access, scheduler_name, profile, leader_elect, where, port, verbose)))
+
+
+@app.command()
 def apply(filename: Files = None, namespace: Namespace = "default", server: Server = None) -> None:
     """Create what the files describe, or merge it into what exists."""
     from muster.cli import objects

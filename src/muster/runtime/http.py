@@ -94,7 +94,7 @@ def application(
         guard: whether a request may come in; None: whatever comes from this machine.
     """
     front = Front(handle, changes, settle, finish)
-    who = _neighbours_only if guard is None else _known(guard)
+    who = neighbours_only if guard is None else _known(guard)
     app = web.Application(client_max_size=MAX_BODY, middlewares=[who])
     app.router.add_routes(routes)
     app.router.add_route("*", "/{path:.*}", front.answer)
@@ -155,7 +155,7 @@ def _here(address: str) -> bool:
 
 
 @web.middleware
-async def _neighbours_only(request: web.Request, handler: Any) -> web.StreamResponse:
+async def neighbours_only(request: web.Request, handler: Any) -> web.StreamResponse:
     """Refuses what a web page elsewhere could send through a browser on this machine."""
     for address in (f"//{request.headers.get('Host', LOOPBACK)}", request.headers.get("Origin", "")):
         if not _here(address):

@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from muster.api.calls import Response
+from muster.api.calls import Request, Response
 from muster.api.instant import SECOND, Instant
 from muster.api.machine import Refused, WakeAt, Woken, Write, Written
-from muster.apiserver.asking import Paused
 from muster.apiserver.watch import Watch
 from muster.model import resizing
 from muster.model.decision import Decision
-from muster.runtime.local import Inbox, Local
+from muster.runtime.changes import Changes
+from muster.runtime.clock import Clock
+from muster.runtime.local import Inbox
 from muster.runtime.telemetry import Log
 from muster.runtime.worker import Outcome, Worker
 from muster.scheduler.effects import Decide
@@ -38,6 +39,29 @@ class Drivable(Protocol):
     def resources(self) -> tuple[str, ...]: ...
 
     def handle(self, event: Any, now: Instant) -> Sequence[Any]: ...
+
+
+class Store(Protocol):
+    """The server at the other end, in this process or another: `Local`, or `remote.store.Remote`."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def changes(self) -> Changes: ...
+
+    def subscribe(self, resources: tuple[str, ...], inbox: Inbox) -> None: ...
+
+    def unsubscribe(self, inbox: Inbox) -> None: ...
+
+    def deliver(self) -> None: ...
+
+    def restart(self) -> None: ...
+
+    def begin(self, request: Request) -> Any:
+        """The answer, or what `finish` makes one of."""
+
+    async def finish(self, made: Any) -> Response | Watch: ...
 
 
 @dataclass(eq=False)
@@ -65,7 +89,7 @@ class Loop:
         patient: machines whose timers are declared run times, grace periods or time-outs (see `sim.timers`).
     """
 
-    def __init__(self, local: Local, worker: Worker, log: Log, patient: frozenset[str] = frozenset()) -> None:
+    def __init__(self, local: Store, worker: Worker, log: Log, patient: frozenset[str] = frozenset()) -> None:
         self._local = local
         self._worker = worker
         self._log = log
@@ -215,7 +239,7 @@ class Loop:
 
     def _write(self, station: Station, effect: Write) -> None:
         answer = self._local.begin(effect.request)
-        if isinstance(answer, Paused):
+        if not isinstance(answer, Response | Watch):
             self._deciding += 1
             asked = asyncio.create_task(self._asked(station, station.life, effect, answer))
             self._asking.add(asked)
@@ -223,8 +247,8 @@ class Loop:
             return
         self._written(station, effect, answer)
 
-    async def _asked(self, station: Station, life: int, effect: Write, paused: Paused) -> None:
-        """Finishes a write that webhooks are asked about; others go on meanwhile."""
+    async def _asked(self, station: Station, life: int, effect: Write, paused: Any) -> None:
+        """Finishes a write that is on its way, or that webhooks are asked about; others go on meanwhile."""
         try:
             answer = await self._local.finish(paused)
         finally:

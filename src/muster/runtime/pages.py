@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from aiohttp import web
 
-from muster.runtime.wiring import Cluster
+from muster.engine.profile import Profile
+from muster.scheduler.machine import Scheduler
 from muster.scheduler.metrics import exposed
 from muster.views.cluster import cluster as cluster_view
 from muster.views.inquiry import inquire
@@ -18,10 +20,27 @@ PREFIX = "/muster/v1"
 KINDS = ("PodGroup", "CompositePodGroup", "Pod")
 
 
-def routes(living: Callable[[], Cluster]) -> list[web.RouteDef]:
-    """GET why/{kind}/{namespace}/{name}, queue, cluster, and /metrics outside the prefix. `living`: what to speak of.
+class Living(Protocol):
+    """A scheduler that runs, and what it decides by."""
+
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+    @property
+    def profile(self) -> Profile: ...
+
+
+def routes(
+    living: Callable[[], Living], others: Callable[[], Sequence[Living]] = tuple, *, metrics: bool = True
+) -> list[web.RouteDef]:
+    """GET why/{kind}/{namespace}/{name}, queue, cluster, and /metrics outside the prefix.
 
     What would be decided now is worked out on a thread, so that the API never waits for it.
+
+    Args:
+        living: what to speak of.
+        others: schedulers of other profiles in the same process, whose pods are spoken of as well.
+        metrics: whether /metrics is one of the routes.
     """
 
     async def get_why(request: web.Request) -> web.Response:
@@ -29,14 +48,16 @@ def routes(living: Callable[[], Cluster]) -> list[web.RouteDef]:
         if kind not in KINDS:
             return _missing(f"nothing is known about kind {kind!r}; known kinds: {', '.join(KINDS)}")
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        asked = ask(living().scheduler, living().profile, namespace, name, kind)
-        if asked is None:
-            return _missing(f"{kind} {namespace}/{name} waits for nothing")
-        return web.json_response(await asyncio.to_thread(asked.answer))
+        for one in (living(), *others()):
+            asked = ask(one.scheduler, one.profile, namespace, name, kind)
+            if asked is not None:
+                return web.json_response(await asyncio.to_thread(asked.answer))
+        return _missing(f"{kind} {namespace}/{name} waits for nothing")
 
     async def get_queue(_: web.Request) -> web.Response:
-        inquiry = inquire(living().scheduler, living().profile)
-        return web.json_response({"waiting": await asyncio.to_thread(rows, inquiry)})
+        inquiries = [inquire(one.scheduler, one.profile) for one in (living(), *others())]
+        waiting = [row for inquiry in inquiries for row in await asyncio.to_thread(rows, inquiry)]
+        return web.json_response({"waiting": waiting})
 
     async def get_cluster(_: web.Request) -> web.Response:
         return web.json_response(cluster_view(living().scheduler))
@@ -49,7 +70,7 @@ def routes(living: Callable[[], Cluster]) -> list[web.RouteDef]:
         )
 
     return [
-        web.get("/metrics", get_metrics),
+        *([web.get("/metrics", get_metrics)] if metrics else []),
         web.get(f"{PREFIX}/why/{{kind}}/{{namespace}}/{{name}}", get_why),
         web.get(f"{PREFIX}/queue", get_queue),
         web.get(f"{PREFIX}/cluster", get_cluster),

@@ -1,0 +1,1 @@
+"""A real API server as the other end of the machine driver."""

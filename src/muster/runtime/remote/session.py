@@ -1,0 +1,148 @@
+"""The schedulers of one process on one server: what is put together once it is known what the server offers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Any, cast
+
+from muster.api.gates import FeatureGates
+from muster.engine.profile import Profile
+from muster.runtime.clock import Clock
+from muster.runtime.loop import Loop, Station
+from muster.runtime.remote.discovery import COMPOSITES, GROUPS, Offer
+from muster.runtime.remote.election import Election, Terms
+from muster.runtime.remote.leader import Leader
+from muster.runtime.remote.store import Remote
+from muster.runtime.remote.transport import Transport
+from muster.runtime.telemetry import Log
+from muster.runtime.worker import Worker
+from muster.scheduler.events import Pause, Resume
+from muster.scheduler.machine import Scheduler
+
+
+@dataclass(frozen=True)
+class Duty:
+    """What to schedule, and as whom."""
+
+    profiles: Mapping[str, Profile]
+    """By schedulerName."""
+    terms: Terms | None = None
+    """Of the election; None: nobody else schedules these pods."""
+    gates: FeatureGates = field(default_factory=FeatureGates)
+    """Those that nothing can be found out about; the others follow from what the server offers."""
+    preemption: bool = True
+
+
+def made_for(name: str, profile: Profile, gates: FeatureGates, *, preemption: bool) -> Scheduler:
+    return Scheduler(profile, scheduler_name=name, gates=gates, preemption=preemption)
+
+
+def wanted_resources(duty: Duty) -> tuple[str, ...]:
+    """Everything that a scheduler of this duty would watch if the server offered it."""
+    everything = duty.gates.changed(
+        {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "CompositePodGroup": True}
+    )
+    wanted = [
+        resource
+        for name, profile in duty.profiles.items()
+        for resource in made_for(name, profile, everything, preemption=duty.preemption).resources
+    ]
+    return tuple(dict.fromkeys((*wanted, GROUPS, COMPOSITES)))
+
+
+@dataclass
+class Employed:
+    """One profile at work."""
+
+    name: str
+    profile: Profile
+    station: Station
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The living one: a rebuild replaces it."""
+        return cast("Scheduler", self.station.machine)
+
+
+class Session:
+    """Schedulers, one for each profile, the server they watch, and the election that says whether they may write.
+
+    Must be made inside the event loop that will run it. On standby the schedulers are paused, with all that they need
+    to know at hand; one that is deposed is built anew, paused, from what the reflectors know.
+    """
+
+    def __init__(
+        self, duty: Duty, offer: Offer, transport: Transport, clock: Clock, random: Random, log: Log | None = None
+    ) -> None:
+        self.duty, self.offer, self.transport, self.clock = duty, offer, transport, clock
+        self.remote = Remote(transport, offer, clock, random)
+        self.worker = Worker()
+        self.loop = Loop(self.remote, self.worker, log or Log("scheduler"))
+        self.leader: Leader | None = None
+        if duty.terms is not None:
+            election = Election(duty.terms, random)
+            self.leader = Leader(election, transport, clock, self.remote.refusals, self._lead)
+            self.remote.may = self.leader.may
+        gates = offer.gates(duty.gates)
+        self.employed = [
+            Employed(name, profile, self.loop.add(name, self._builder(name, profile, gates)))
+            for name, profile in duty.profiles.items()
+        ]
+
+    def _builder(self, name: str, profile: Profile, gates: FeatureGates) -> Callable[[], Scheduler]:
+        make = partial(made_for, name, profile, gates, preemption=self.duty.preemption)
+
+        def build() -> Scheduler:
+            made = make()
+            if not self.leads:
+                made.handle(Pause(), self.clock.now())
+            return made
+
+        return build
+
+    @property
+    def leads(self) -> bool:
+        return self.leader is None or self.leader.leads
+
+    def _lead(self, leads: bool) -> None:
+        if leads:
+            for one in self.employed:
+                self.loop.send(one.station, Resume())
+            return
+        self.remote.drop_writes()
+        for one in self.employed:
+            self.loop.rebuild(one.station)
+
+    async def run(self, ended: asyncio.Event) -> None:
+        """Schedules until `ended` is set, or something that must not end has.
+
+        Raises:
+            Exception: what made the loop or the election fail: a fault of this program.
+        """
+        running: list[asyncio.Task[Any]] = [asyncio.create_task(self.loop.run(), name="loop")]
+        if self.leader is not None:
+            running.append(asyncio.create_task(self.leader.run(), name="leader"))
+        waiting = asyncio.create_task(ended.wait())
+        try:
+            done, _ = await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            await self._close([waiting, *running])
+
+    async def _close(self, running: Sequence[asyncio.Task[Any]]) -> None:
+        """Stops deciding, ends what is being written, lets the lease go."""
+        self.loop.stop()
+        self.worker.close()
+        self.remote.drop_writes()
+        for task in running:
+            if task.get_name() != "loop":
+                task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await self.remote.close()
+        if self.leader is not None:
+            await self.leader.release()
