@@ -86,6 +86,14 @@ def test_a_definition_and_its_first_object_come_in_one_file_and_are_worked_with(
     assert '"one" not found' in said("get tr one", 1)
 
 
+def test_a_definition_goes_after_the_objects_of_its_kind_that_are_in_the_same_file(said):
+    said("apply -f all.yaml")
+    assert said("delete -f all.yaml").splitlines() == [
+        "trainingrun.ml.example.com/one deleted",
+        "customresourcedefinition.apiextensions.k8s.io/trainingruns.ml.example.com deleted",
+    ]
+
+
 def test_another_version_and_another_group_are_none(said, tmp_path):
     said("apply -f all.yaml")
     (tmp_path / "wrong.yaml").write_text(RUN.replace("com/v1", "com/v2"))

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from muster.cli.failure import USAGE, Failure
+from muster.cli.failure import USAGE, Failure, warn
 
 DEFAULT_SERVER = "http://127.0.0.1:7077"
 VARIABLE = "MUSTER_SERVER"
@@ -38,6 +38,7 @@ class Client:
         self.server = (server or os.environ.get(VARIABLE) or DEFAULT_SERVER).rstrip("/")
         self._connection = _connection(self.server)
         self._token = _token(self._connection)
+        self._warned: set[str] = set()
 
     def call(
         self,
@@ -65,7 +66,15 @@ class Client:
             self._connection.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Failure(f"cannot reach {self.server} ({reason}); {self._way_out(error)}") from None
+        self._tell(warnings_in(response.headers.get("Warning", "")))
         return self._read(path, response.status, text)
+
+    def _tell(self, warnings: list[str]) -> None:
+        """What the server warns of, each only once."""
+        for text in warnings:
+            if text not in self._warned:
+                self._warned.add(text)
+                warn(text)
 
     def _read(self, path: str, status: int, text: bytes) -> Answer:
         """The answer, of a shape that its readers can rely on."""
@@ -101,6 +110,12 @@ class Client:
         if not answer.ok:
             raise Failure(told(answer))
         return answer.body
+
+
+def warnings_in(header: str) -> list[str]:
+    """The texts of a header `Warning`: `299 - "text"`, separated by commas."""
+    found = re.findall(r'299 \S+ "((?:[^"\\]|\\.)*)"', header)
+    return [re.sub(r"\\(.)", r"\1", text) for text in found]
 
 
 def _connection(server: str) -> http.client.HTTPConnection:

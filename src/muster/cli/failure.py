@@ -27,9 +27,18 @@ def heed_interrupts() -> None:
 
 def complain(text: str) -> None:
     """Says on standard error what is wrong, if anybody can hear it."""
+    _say(f"muster: {shown(text, keep=chr(10))}")
+
+
+def warn(text: str) -> None:
+    """Says on standard error what the server warns of, as kubectl does."""
+    _say(f"Warning: {shown(text)}")
+
+
+def _say(line: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(f"muster: {shown(text, keep=chr(10))}", file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
 
 
 def shown(text: str, keep: str = "") -> str:

@@ -80,6 +80,7 @@ def delete(kind: str | None, names: Sequence[str], files: Sequence[str], namespa
         client = Client(server)
         manifests = load(files, namespace, Kinds(client).of)
         _check_named(manifests)
+        manifests.sort(key=lambda one: one.kind is catalog.CUSTOM_RESOURCE_DEFINITION)  # their objects go before them
         return _each(manifests, lambda one: _delete(client, one.kind, one.namespace, one.name))
     if kind is None:
         raise Failure("name what to delete: KIND NAME, KIND/NAME, or -f FILE", USAGE)
