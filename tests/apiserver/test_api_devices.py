@@ -155,7 +155,6 @@ def exactly(**fields: Any) -> dict[str, Any]:
          "spec.devices.requests[0].exactly.selectors[0].cel.expression"),
         (claim("c", exactly(tolerations=[{"operator": "Exists", "value": "v"}])),
          "spec.devices.requests[0].exactly.tolerations[0].value"),
-        (claim("c", exactly(adminAccess=True)), "spec.devices.requests[0].exactly.adminAccess"),
         (claim("c", constraints=[{"requests": ["other"], "matchAttribute": "a.com/x"}]),
          "spec.devices.constraints[0].requests[0]"),
         (claim("c", constraints=[{"matchAttribute": "x"}]), "spec.devices.constraints[0].matchAttribute"),
@@ -176,6 +175,9 @@ def test_alternatives_can_be_constrained_by_their_names(api):
 
 
 def test_administrators_have_a_namespace_for_it(api):
+    refused = api.create(claim("c", exactly(adminAccess=True)))
+    assert causes(refused) == [""]
+    assert "asked for by spec.devices.requests[0].exactly.adminAccess" in refused.body["message"]
     labels = {"resource.kubernetes.io/admin-access": "true"}
     api.made({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "admin", "labels": labels}})
     manifest = claim("c", exactly(adminAccess=True))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from muster.api.object import Object
+from muster.model.devices import DeviceUse
 from muster.model.records import HostPort, Phase, Policy, Requirement, Taint, Term
 from muster.model.volumes import WHOLE, ClaimUse, Disk, PodVolumes
 from muster.scheduler.ingest import Ingest, Malformed
@@ -65,9 +66,9 @@ def test_host_ports_come_with_protocol_and_address():
     assert Ingest().pod(stored(pod_manifest("a", ports=[80]))).cls.host_ports == (HostPort("TCP", 80, "0.0.0.0"),)
 
 
-def test_hard_demands_that_no_filter_knows_are_noted():
-    manifest = pod_manifest("a", resourceClaims=[{"name": "c"}])
-    assert "claims" in Ingest().pod(stored(manifest)).unsupported[0]
+def test_of_a_pod_its_claims_for_devices_are_known_by_entry_and_source():
+    record = Ingest().pod(stored(pod_manifest("a", resourceClaims=[{"name": "g", "resourceClaimName": "c"}])))
+    assert (record.devices, record.cls.devices) == ((DeviceUse("g", "c"),), True)
 
 
 def test_volumes_that_every_node_has_are_of_no_interest():

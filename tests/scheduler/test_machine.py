@@ -15,7 +15,7 @@ from muster.plugins import default_profile
 from muster.scheduler.events import Pause, Resume
 from muster.scheduler.families import FAMILIES
 from muster.scheduler.machine import Scheduler
-from muster.scheduler.stocktaking import STORAGE
+from muster.scheduler.stocktaking import DEVICES, STORAGE
 from muster.testing.builders import gang_manifest, gang_manifests, node_manifest, pod_manifest
 from synchronous import GENERIC, SECOND, START, Driver, names
 
@@ -24,16 +24,16 @@ TOPOLOGY = FeatureGates.of("GenericWorkload", "TopologyAwareWorkloadScheduling")
 
 def test_the_scheduler_is_a_machine_and_watches_groups_only_with_the_gate():
     assert isinstance(Scheduler(default_profile()), Machine)
-    assert Scheduler(default_profile()).resources == ("nodes", "namespaces", *FAMILIES, *STORAGE, "pods")
+    assert Scheduler(default_profile()).resources == ("nodes", "namespaces", *FAMILIES, *STORAGE, *DEVICES, "pods")
     gated = Scheduler(default_profile(), gates=GENERIC).resources
-    assert gated == ("nodes", "namespaces", *FAMILIES, "podgroups", *STORAGE, "pods")
+    assert gated == ("nodes", "namespaces", *FAMILIES, "podgroups", *STORAGE, *DEVICES, "pods")
 
 
 def test_nothing_is_decided_before_everything_was_listed():
     scheduler = Scheduler(default_profile(), gates=GENERIC)
     driver = Driver()
     pod = Object(driver.stored(pod_manifest("p")))
-    empty = [Listed(resource, []) for resource in ("nodes", "namespaces", *FAMILIES, *STORAGE)]
+    empty = [Listed(resource, []) for resource in ("nodes", "namespaces", *FAMILIES, *STORAGE, *DEVICES)]
     listed = (*empty, Listed("pods", [pod]))
     effects = [effect for event in listed for effect in scheduler.handle(event, START)]
     assert [type(effect).__name__ for effect in effects] == []
@@ -156,14 +156,6 @@ def test_a_gate_is_named_on_the_group_and_the_gated_pod_says_gated():
     assert driver.condition("Pod", "g-0") is None
     driver.change("Pod", "extra", lambda raw: raw["spec"].pop("schedulingGates"))
     assert driver.bound() == {"g-0", "g-1", "extra"}
-
-
-def test_a_pod_that_asks_for_what_no_filter_knows_waits_and_says_so():
-    driver = Driver()
-    driver.create(node_manifest("n1"), pod_manifest("p", resourceClaims=[{"name": "c"}]))
-    driver.advance(3)
-    assert driver.bound() == set()
-    assert driver.condition("Pod", "p")["message"] == "resource claims cannot be honoured by this version yet"
 
 
 def test_an_object_that_cannot_be_read_is_told_and_does_not_stop_the_rest():

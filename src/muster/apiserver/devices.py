@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.api import catalog
 from muster.api.instant import to_time
-from muster.api.validation.field import SPEC, Path
+from muster.api.validation.field import ROOT, SPEC, Path
 from muster.apiserver import status
 from muster.apiserver.log import Raw
 from muster.apiserver.state import Call
@@ -71,7 +71,10 @@ def _require_access(call: Call, made: Raw, spec: Raw, path: Path) -> None:
     space = call.store.get(catalog.NAMESPACE.plural, "", call.namespace) or {}
     if ((space.get("metadata") or {}).get("labels") or {}).get(ADMIN_ACCESS) != "true":
         why = f"admin access to devices requires the `{ADMIN_ACCESS}: true` label on the containing namespace"
-        raise status.invalid(call.kind, made["metadata"]["name"], [at.forbidden(why) for at in asked])
+        where = ", ".join(map(str, asked))
+        raise status.invalid(
+            call.kind, made["metadata"]["name"], [ROOT.forbidden(f"{why}; it is asked for by {where}")]
+        )
 
 
 def _admin(spec: Raw, path: Path) -> Iterator[Path]:

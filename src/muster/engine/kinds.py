@@ -24,6 +24,7 @@ class Kinds:
     """The class of each pod as far as this decision can tell it."""
 
     __slots__ = (
+        "_beyond",
         "_claimed",
         "_crowd",
         "_devices",
@@ -51,6 +52,7 @@ class Kinds:
             return
         self._devices = snapshot.devices
         self._users = granting.crowd_of(pods) if devices else Counter()
+        self._beyond = granting.beyond(pods, self._devices, self._users) if devices else frozenset()
         self._claimed: dict[PodClaims, PodClaims] = {}
         self._volumes = snapshot.volumes
         self._crowd = crowd_of(pods, snapshot.volumes) if stores else Counter()
@@ -93,7 +95,7 @@ class Kinds:
         return known
 
     def _claims_of(self, pod: PodRecord) -> PodClaims:
-        found = granting.claims_of(pod, self._devices, self._users)
+        found = granting.claims_of(pod, self._devices, self._users, self._beyond)
         return self._claimed.setdefault(found, found)
 
     def _storage_of(self, pod: PodRecord) -> Storage:

@@ -308,6 +308,10 @@ class DeviceClaim:
     terminating: bool = False
     protected: bool = False
     """Whether it has the finalizer that keeps it while it is allocated (D27)."""
+    awaited: tuple[str, ...] = ()
+    """Binding conditions that its drivers have not reported yet, each with its device."""
+    failed: str = ""
+    """A device whose driver has reported that they will not come."""
 
 
 class DeviceUse(NamedTuple):
@@ -403,18 +407,18 @@ class Devices:
 
     groups: Mapping[Key, GroupClaims] = field(default_factory=dict)
     """By group, those that have claims."""
+    counted: Mapping[DeviceKey, tuple[Grant, ...]] | None = field(default=None, compare=False, repr=False)
+    """What `held` comes to, if somebody has kept count of it."""
 
     def user(self, pod: Key, uid: str, group: str | None, use: DeviceUse) -> User:
         """For whom a claim of a pod is reserved: for its group, if that has the same entry (D18), or for itself."""
-        theirs = self.groups.get(Key(pod.namespace, group)) if group else None
-        named = "" if use.template else use.claim
-        if theirs is not None and group is not None and (use.entry, named, use.template) in theirs.entries:
-            return User("podgroups", group, theirs.uid)
-        return User("pods", pod.name, uid)
+        return user_of(self.groups, pod, uid, group, use)
 
     @cached_property
     def held(self) -> Mapping[DeviceKey, tuple[Grant, ...]]:
         """By device, what claims have of it or are about to have."""
+        if self.counted is not None:
+            return self.counted
         found: dict[DeviceKey, tuple[Grant, ...]] = {}
         for key in self.claims:
             allotment = self.allotment(key)
@@ -427,6 +431,15 @@ class Devices:
         claim = self.claims.get(key)
         given = claim.allotment if claim is not None else None
         return given if given is not None else self.chosen.get(key)
+
+
+def user_of(groups: Mapping[Key, GroupClaims], pod: Key, uid: str, group: str | None, use: DeviceUse) -> User:
+    """For whom a claim of a pod is reserved, `groups` being those that have claims (D18)."""
+    theirs = groups.get(Key(pod.namespace, group)) if group else None
+    named = "" if use.template else use.claim
+    if theirs is not None and group is not None and (use.entry, named, use.template) in theirs.entries:
+        return User("podgroups", group, theirs.uid)
+    return User("pods", pod.name, uid)
 
 
 NO_DEVICES = Devices()

@@ -87,8 +87,6 @@ class Reason(IntEnum):
     PRIORITY_MISMATCH = 69
     PREEMPTION_POLICY_MISMATCH = 70
     NO_NODES = 71
-    # Asks for something that this scheduler cannot honour yet: it waits rather than being placed wrongly.
-    UNSUPPORTED = 72
     # Placed, but the API server refuses the binding; `detail` is what it said.
     BINDING_REFUSED = 73
     # The decision itself failed; `detail` is what was raised.
@@ -109,7 +107,7 @@ class Reason(IntEnum):
     CYCLE = 81
     # The hierarchy breaks a rule of v1.38 (statement 55); `detail` says which.
     INVALID_HIERARCHY = 83
-    # Placed, and a claim is not bound yet; `detail` is claim and node, as "data/n1".
+    # Placed, and a claim is not ready yet; `detail` is kind, claim and node, as "persistentvolumeclaim/data/n1".
     CLAIMS_AWAITED = 84
     # More levels of groups than a hierarchy may have; `detail` is how many it may.
     TOO_DEEP = 82
@@ -157,7 +155,6 @@ _WAKES_ON: Mapping[Reason, frozenset[Cure]] = {
     Reason.PRIORITY_MISMATCH: _MEMBERS,
     Reason.PREEMPTION_POLICY_MISMATCH: _MEMBERS,
     Reason.NO_NODES: frozenset({Cure.NODE_ADDED}),
-    Reason.UNSUPPORTED: _MEMBERS,
     Reason.BINDING_REFUSED: frozenset(),
     Reason.DECISION_FAILED: frozenset(),
     Reason.CLAIMS_AWAITED: frozenset(),

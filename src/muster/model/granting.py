@@ -6,9 +6,9 @@ Claims that ask for the same are told apart no more, so that a thousand pods wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from muster.model.devices import MOST_USERS, ClaimFlaw, DeviceClaim, Devices, DeviceUse, PodClaims
+from muster.model.devices import MOST_USERS, ClaimFlaw, DeviceClaim, Devices, DeviceUse, PodClaims, User
 from muster.model.keys import Key
 from muster.model.records import PodRecord
 
@@ -21,19 +21,35 @@ def crowd_of(pods: Iterable[PodRecord]) -> Counter[Key]:
     return crowd
 
 
-def claims_of(pod: PodRecord, known: Devices, crowd: Mapping[Key, int]) -> PodClaims:
-    """What a pod's claims mean; `crowd` tells which of them several pods of the decision use."""
+def beyond(pods: Iterable[PodRecord], known: Devices, crowd: Mapping[Key, int]) -> frozenset[str]:
+    """Uids of pods for which a claim would be reserved beyond what it can be (D13), if all before them came in."""
+    room = {key: MOST_USERS - len(claim.users) for key in crowd if (claim := known.claims.get(key)) is not None}
+    crowded = {key: some for key, some in room.items() if crowd[key] > some}
+    if not crowded:
+        return frozenset()
+    found: set[str] = set()
+    users: dict[Key, set[User]] = {key: set(known.claims[key].users) for key in crowded}
+    for pod in pods:
+        wanted = {(key, known.user(pod.key, pod.uid, pod.group, use)) for key, use in _used(pod) if key in crowded}
+        if any(user not in users[key] and len(users[key]) >= MOST_USERS for key, user in wanted):
+            found.add(pod.uid)
+            continue
+        for key, user in wanted:
+            users[key].add(user)
+    return frozenset(found)
+
+
+def claims_of(
+    pod: PodRecord, known: Devices, crowd: Mapping[Key, int], beyond: frozenset[str] = frozenset()
+) -> PodClaims:
+    """What a pod's claims mean; `crowd` tells which of them several pods of the decision use, `beyond` which of these
+    are too many."""
     pinned, own, joint = set(), [], {}
-    for use in dict.fromkeys(pod.devices):
-        key = Key(pod.key.namespace, use.claim)
-        if not use.claim:
-            return PodClaims(flaw=(ClaimFlaw.UNMADE, use.entry))
+    for key, use in _used(pod):
         claim = known.claims.get(key)
-        if claim is None:
-            return PodClaims(flaw=(ClaimFlaw.MISSING, use.claim))
         flaw = _flaw(pod, use, claim, known)
-        if flaw is not None:
-            return PodClaims(flaw=(flaw, use.claim))
+        if flaw is not None or claim is None:
+            return PodClaims(flaw=(flaw or ClaimFlaw.MISSING, use.claim or use.entry))
         allotment = known.allotment(key)
         if allotment is not None:
             selector = allotment.reach.selector
@@ -43,10 +59,36 @@ def claims_of(pod: PodRecord, known: Devices, crowd: Mapping[Key, int]) -> PodCl
             joint[key] = claim.shape
         elif claim.shape.requests:
             own.append(claim.shape)
+    if pod.uid in beyond:
+        full = (use.claim for key, use in _used(pod) if crowd.get(key, 0) > 1)
+        return PodClaims(flaw=(ClaimFlaw.FULL, next(full, "")))
     return PodClaims(tuple(sorted(pinned, key=repr)), tuple(own), tuple(sorted(joint.items(), key=lambda one: one[0])))
 
 
-def _flaw(pod: PodRecord, use: DeviceUse, claim: DeviceClaim, known: Devices) -> ClaimFlaw | None:
+def own_claims(pod: PodRecord, known: Devices, crowd: Mapping[Key, int]) -> list[Key]:
+    """Which claims `PodClaims.own` is about, in the same order."""
+    return [
+        key
+        for key, _ in _used(pod)
+        if known.allotment(key) is None and crowd.get(key, 0) <= 1 and known.claims[key].shape.requests
+    ]
+
+
+def _used(pod: PodRecord) -> Iterator[tuple[Key, DeviceUse]]:
+    """The claims of a pod, each once; those without a name yet too."""
+    seen: set[Key] = set()
+    for use in pod.devices:
+        key = Key(pod.key.namespace, use.claim)
+        if not use.claim or key not in seen:
+            seen.add(key)
+            yield key, use
+
+
+def _flaw(pod: PodRecord, use: DeviceUse, claim: DeviceClaim | None, known: Devices) -> ClaimFlaw | None:
+    if not use.claim:
+        return ClaimFlaw.UNMADE
+    if claim is None:
+        return ClaimFlaw.MISSING
     user = known.user(pod.key, pod.uid, pod.group, use)
     if use.template and claim.owner != user.uid:
         return ClaimFlaw.NOT_OWNED

@@ -172,8 +172,6 @@ class PodRecord:
     rank: int | None = None
     """Completion index, where the pod has one."""
     generation: int = 0
-    unsupported: tuple[str, ...] = ()
-    """What it asks for that cannot be honoured yet, such as "resource claims": it waits."""
     labels: Labels = ()
     controller: tuple[str, str] | None = None
     """Resource and name of the ReplicationController, ReplicaSet or StatefulSet that it belongs to."""

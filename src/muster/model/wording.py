@@ -165,12 +165,11 @@ def hold_message(diagnosis: Diagnosis, rejection: Rejection) -> str:
         case Reason.GROUP_DELETED:
             return f'PodGroup "{rejection.detail}" is being deleted'
         case Reason.CLAIMS_AWAITED:
-            claim, _, node = rejection.detail.partition("/")
-            return f'persistentvolumeclaim "{claim}" is not bound yet, for node {node}'
-        case Reason.PARENT_MISSING:
-            return f'parent composite pod group "{rejection.detail}" does not exist'
+            kind, claim, node = rejection.detail.split("/")
+            ready = "allocated and ready" if kind == "resourceclaim" else "bound"
+            return f'{kind} "{claim}" is not {ready} yet, for node {node}'
         case _:
-            return f"{rejection.detail} cannot be honoured by this version yet"
+            return f'parent composite pod group "{rejection.detail}" does not exist'
 
 
 def error_message(diagnosis: Diagnosis) -> str:

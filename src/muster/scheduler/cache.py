@@ -17,6 +17,7 @@ from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupReco
 from muster.model.running import Running
 from muster.model.snapshot import Nomination, Snapshot
 from muster.model.volumes import Volumes
+from muster.scheduler.devices import DeviceStock
 from muster.scheduler.forest import Forest
 from muster.scheduler.neighbours import Neighbourhood, Tenant
 from muster.scheduler.residents import Residents
@@ -36,8 +37,6 @@ class Members:
     succeeded: set[Key] = field(default_factory=set)
     gated: dict[Key, PodRecord] = field(default_factory=dict)
     """Those of `pending` with scheduling gates."""
-    unsupported: dict[Key, PodRecord] = field(default_factory=dict)
-    """Those of `pending` that ask for something that cannot be honoured yet."""
     foreign: int = 0
     """How many of `pending` name another scheduler."""
 
@@ -65,6 +64,7 @@ class Cache:
         self.rooms = Rooms(levels)
         self.neighbours = Neighbourhood()
         self.stock = Stock()
+        self.devices = DeviceStock()
         self.residents = Residents()
         self._drivers: dict[str, Mapping[str, int | None]] = {}
         """Node -> the storage drivers on it, also of nodes that are not known (yet)."""
@@ -236,8 +236,9 @@ class Cache:
         """The cluster as it is now; the same instance while nothing has changed."""
         columns = self.rooms.columns()
         known = self._snapshot
-        volumes = self.stock.columns()
-        if known is not None and known.revision == self.rooms.revision and known.volumes is volumes:
+        volumes, devices = self.stock.columns(), self.devices.columns()
+        same = known is not None and known.volumes is volumes and known.devices is devices
+        if same and known is not None and known.revision == self.rooms.revision:
             return known
         if self._nominations is None:
             waiting = (held for uid, held in self._nominated.items() if uid not in self.assumed)
@@ -254,6 +255,7 @@ class Cache:
             groups=self._groups_seen,
             neighbours=self.neighbours.columns(columns),
             volumes=volumes,
+            devices=devices,
         )
         return self._snapshot
 
@@ -302,6 +304,7 @@ class Cache:
             "ports": {(port, node): count for port, users in ports.items() for node, count in users.items() if count},
             "nominated": dict(self._nominated),
             "storage": self.stock.fingerprint(),
+            "devices": self.devices.fingerprint(),
         }
 
     def __eq__(self, other: object) -> bool:
@@ -374,7 +377,6 @@ class Cache:
             return
         if members.pending.pop(record.key, None) is not None:
             members.gated.pop(record.key, None)
-            members.unsupported.pop(record.key, None)
             members.foreign -= record.scheduler_name != self._scheduler_name
         elif members.running.pop(record.key, None) is None:
             members.succeeded.discard(record.key)
@@ -398,8 +400,6 @@ class Cache:
             members.foreign += record.scheduler_name != self._scheduler_name
             if record.gates:
                 members.gated[record.key] = record
-            if record.unsupported:
-                members.unsupported[record.key] = record
 
     def _nominate(self, old: PodRecord | None, new: PodRecord | None) -> None:
         """Keeps the nomination of a pending pod of ours, and notes where one ended."""

@@ -96,7 +96,28 @@ def claim(raw: Raw) -> DeviceClaim:
         owner=next(owners, ""),
         terminating="deletionTimestamp" in meta,
         protected=FINALIZER in (meta.get("finalizers") or ()),
+        **_reported(status, allocation) if allocation is not None else {},
     )
+
+
+def _reported(status: Raw, allocation: Raw) -> dict[str, Any]:
+    """What drivers are still to report of the devices of a claim before its pods may be bound, or that it will not
+    come."""
+    told: dict[tuple[Any, ...], set[str]] = {}
+    for one in status.get("devices") or ():
+        device = one.get("driver"), one.get("pool"), one.get("device")
+        true = {c.get("type") for c in one.get("conditions") or () if c.get("status") == "True"}
+        told.setdefault(device, set()).update(true)
+    awaited: list[str] = []
+    failed = ""
+    for result in (allocation.get("devices") or _NOTHING).get("results") or ():
+        device = result["driver"], result["pool"], result["device"]
+        there = told.get(device, set())
+        name = "/".join(device)
+        awaited += [f"{name}: {kind}" for kind in result.get("bindingConditions") or () if kind not in there]
+        wrong = [kind for kind in result.get("bindingFailureConditions") or () if kind in there]
+        failed = failed or (f"{name}: {wrong[0]}" if wrong else "")
+    return {"awaited": tuple(awaited), "failed": failed}
 
 
 def shape(spec: Raw) -> ClaimShape:

@@ -72,12 +72,14 @@ class Classes:
             ValueError: a field is malformed (msgspec.ValidationError is one).
         """
         stores = "volumes" in spec and pod_volumes("", spec) is not None
-        fingerprint = _encode((_relevant(spec), looked_at(raw["metadata"], spec), stores))
+        devices = bool(spec.get("resourceClaims"))
+        fingerprint = _encode((_relevant(spec), looked_at(raw["metadata"], spec), stores, devices))
         known = self._by_fingerprint.get(fingerprint)
         if known is None:
             if len(self._by_fingerprint) >= _MOST:
                 self._by_fingerprint.clear()
-            made = pod_class(msgspec.convert(raw, core.Pod, strict=False), features=self._features, stores=stores)
+            pod = msgspec.convert(raw, core.Pod, strict=False)
+            made = pod_class(pod, features=self._features, stores=stores, devices=devices)
             known = self._by_fingerprint[fingerprint] = self._by_content.setdefault(made, made)
         return known
 
@@ -168,8 +170,8 @@ def growth_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Growth | No
     return None
 
 
-def pod_class(pod: core.Pod, *, features: bool = True, stores: bool = False) -> PodClass:
-    """Everything about a pod that decides where it may run; `stores`: volumes do too."""
+def pod_class(pod: core.Pod, *, features: bool = True, stores: bool = False, devices: bool = False) -> PodClass:
+    """Everything about a pod that decides where it may run; `stores`: volumes do too; `devices`: claims for them do."""
     spec = pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     running = (*spec.containers, *(c for c in spec.init_containers if c.sidecar))
@@ -184,6 +186,7 @@ def pod_class(pod: core.Pod, *, features: bool = True, stores: bool = False) -> 
         features=required_features(spec) if features else (),
         demands=demands_of(pod),
         stores=stores,
+        devices=devices,
     )
 
 

@@ -14,8 +14,10 @@ from muster.engine.profile import Profile
 from muster.model.keys import Key
 from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEntry
+from muster.scheduler.allocating import Allocating
 from muster.scheduler.bindings import ENDED, SETTLED, TRANSITIONS, Binding, BindTag, Happening, Step
 from muster.scheduler.cache import Cache
+from muster.scheduler.devices import CLAIM, topics_of
 from muster.scheduler.entries import backoff
 from muster.scheduler.parties import Parties
 from muster.scheduler.prebind import PATIENCE, TIMED_OUT, Prebind, VolumeTag
@@ -39,7 +41,8 @@ class Commit:
         """Bindings that were refused and not accepted since, by entry and pod uid."""
         self._arrived: list[Binding] = []
         self.prebind = Prebind(cache)
-        self.recheck = Recheck(cache, profile, self.prebind)
+        self.allocating = Allocating(cache)
+        self.recheck = Recheck(cache, profile, self.prebind, self.allocating)
         self.parties = Parties(cache)
         self.recording = Recording(cache)
         self._underway: dict[EntryKey, dict[str, Binding]] = {}
@@ -48,7 +51,7 @@ class Commit:
         """How many of the bindings use each claim."""
         self.claiming: dict[str, Binding] = {}
         """Those that wait for claims, their own or those of others of their group, by pod uid."""
-        self._claiming_by: dict[Key, set[str]] = {}
+        self._claiming_by: dict[Topic, set[str]] = {}
 
     # -- the way of each pod
 
@@ -61,10 +64,11 @@ class Commit:
         storing = [(by_uid[step.uid], step.node) for step in plan.binds if by_uid[step.uid].volumes is not None]
         if storing:
             self.cache.stock.choose(self.prebind.choices(storing) or {})
+        self.allocating.begin([(by_uid[step.uid], step.node) for step in plan.binds])
         fresh = []
         for step in plan.binds:
             binding = Binding(self.cache.pods[by_uid[step.uid].key], step.node, head.key, quiet)
-            binding.ready = not self.prebind.unbound(binding.record)
+            binding.ready = not self.lacks_claims(binding.record)
             binding.place = self.cache.nodes.get(step.node)
             self.cache.assume(binding.record, step.node)
             self.bindings[step.uid] = binding
@@ -102,7 +106,7 @@ class Commit:
         record, node = binding.record, self.cache.nodes.get(binding.node)
         if node is None or binding.place is None or (node is not binding.place and node != binding.place):
             return False
-        if record.cls.host_ports or record.cls.demands is not None or record.volumes is not None:
+        if record.cls.host_ports or record.cls.demands is not None or record.volumes is not None or record.devices:
             return False
         return min(self.cache.rooms.free(binding.node), default=0) >= 0
 
@@ -117,7 +121,7 @@ class Commit:
             self.drop(binding)
 
     def _send(self, binding: Binding, now: Instant) -> Iterator[Write]:
-        if binding.record.volumes is not None and self.prebind.unbound(binding.record):
+        if self.lacks_claims(binding.record):
             yield from self._prepare(binding, now)
             return
         self.parties.is_ready(binding)
@@ -133,14 +137,26 @@ class Commit:
         binding.attempts += 1
         binding.expires_at = binding.expires_at or now + PATIENCE
         self._await(binding)
+        self.allocating.prepare(binding.record)
         written = tuple(self.prebind.writes(binding.record, binding.attempts))
         binding.unanswered = len(written)
         yield from written
 
     def _await(self, binding: Binding) -> None:
         self.claiming[binding.record.uid] = binding
-        for key in claims_of(binding.record):
-            self._claiming_by.setdefault(key, set()).add(binding.record.uid)
+        for topic in _claims(binding.record):
+            self._claiming_by.setdefault(topic, set()).add(binding.record.uid)
+
+    def lacks_claims(self, record: PodRecord) -> list[Key]:
+        """The claims of a pod, of either kind, that are not ready for it."""
+        if record.volumes is None and not record.devices:
+            return []
+        return [*self.prebind.unbound(record), *self.allocating.unready(record)]
+
+    def trouble(self, binding: Binding) -> str:
+        """Why the claims of a pod will not be ready on its node; "": they may be."""
+        of_volumes = self.prebind.trouble(binding.record, binding.node)
+        return of_volumes or self.allocating.trouble(binding.record, binding.node)
 
     def _bind(self, binding: Binding) -> Write:
         self._move(binding, Happening.SENT)
@@ -153,10 +169,10 @@ class Commit:
     def _move(self, binding: Binding, happening: Happening) -> Step:
         binding.step = TRANSITIONS[binding.step, happening]
         if self.claiming.pop(binding.record.uid, None) is not None:
-            for key in claims_of(binding.record):
-                self._claiming_by[key].discard(binding.record.uid)
-                if not self._claiming_by[key]:
-                    del self._claiming_by[key]
+            for topic in _claims(binding.record):
+                self._claiming_by[topic].discard(binding.record.uid)
+                if not self._claiming_by[topic]:
+                    del self._claiming_by[topic]
         if binding.step in SETTLED:
             self._no_longer_refused(binding)
             self._settled(binding)
@@ -165,8 +181,8 @@ class Commit:
             self.parties.leave(binding, ended=True)
         if binding.step is Step.DROPPED:
             self.cache.forget(self.cache.pods.get(binding.record.key) or binding.record)
-        if binding.step in ENDED and binding.record.volumes is not None:
-            self._release(binding.record)
+        if binding.step in ENDED:
+            self._release(binding)
         return binding.step
 
     def _settled(self, binding: Binding) -> None:
@@ -176,8 +192,13 @@ class Commit:
         if underway is not None and underway.pop(binding.record.uid, None) is not None and not underway:
             del self._underway[binding.entry]
 
-    def _release(self, record: PodRecord) -> None:
+    def _release(self, binding: Binding) -> None:
         """What was chosen for its claims is free again, but for those that others on their way use too."""
+        record = binding.record
+        if record.devices:
+            self.allocating.leave(record, bound=binding.step is Step.DONE)
+        if record.volumes is None:
+            return
         self.prebind.forget(record)
         mine = claims_of(record)
         self._claimants.subtract(mine)
@@ -273,18 +294,18 @@ class Commit:
 
     def concerned(self, moved: Iterable[Topic]) -> Sequence[Binding]:
         """Those that wait for claims of which something has changed."""
-        keys: set[Key] = set()
-        for kind, key in moved:
-            if kind == "claim" and isinstance(key, Key):
-                keys.add(key)
+        topics: set[Topic] = set()
+        for topic in moved:
+            kind, key = topic
+            if kind in ("claim", CLAIM):
+                topics.add(topic)
             elif kind == "volume":
                 volume = self.cache.stock.volumes.get(str(key))
                 if volume is None:
                     return tuple(self.claiming.values())
-                if volume.claim is not None:
-                    keys.add(volume.claim)
-                keys.update(claim for claim, choice in self.cache.stock.chosen.items() if choice.volume == key)
-        found = {uid: None for claim in keys for uid in self._claiming_by.get(claim, ())}
+                chosen = [claim for claim, choice in self.cache.stock.chosen.items() if choice.volume == key]
+                topics.update(Topic("claim", claim) for claim in (volume.claim, *chosen) if claim is not None)
+        found = {uid: None for topic in topics for uid in self._claiming_by.get(topic, ())}
         return [self.claiming[uid] for uid in found]
 
     def claims_expire_at(self) -> Instant | None:
@@ -400,3 +421,8 @@ class Commit:
     def _is_certain(self, record: PodRecord) -> bool:
         binding = self.bindings.get(record.uid)
         return binding is None or binding.step is Step.BOUND
+
+
+def _claims(record: PodRecord) -> set[Topic]:
+    """What a pod that waits for its claims waits for."""
+    return {*(Topic("claim", key) for key in claims_of(record)), *topics_of(record)}

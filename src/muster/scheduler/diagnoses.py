@@ -52,11 +52,15 @@ class Diagnoses(Mapping[EntryKey, Diagnosis]):
         return {binding.entry: None for binding in self._commit.claiming.values()}
 
     def _awaiting(self, key: EntryKey, revision: int) -> Diagnosis:
-        """Placed, and waiting for volumes."""
+        """Placed, and waiting for volumes or devices."""
         awaited = [binding for binding in self._commit.claiming.values() if binding.entry == key]
         first = min(awaited, key=lambda binding: (binding.step is Step.READY, binding.record.key))
-        claims = sorted(self._commit.prebind.unbound(first.record))
-        rejection = Rejection(Reason.CLAIMS_AWAITED, 0, f"{claims[0].name if claims else ''}/{first.node}")
+        volumes = sorted(self._commit.prebind.unbound(first.record))
+        devices = sorted(self._commit.allocating.unready(first.record))
+        what = f"persistentvolumeclaim/{volumes[0].name}" if volumes else "persistentvolumeclaim/"
+        if devices and not volumes:
+            what = f"resourceclaim/{devices[0].name}"
+        rejection = Rejection(Reason.CLAIMS_AWAITED, 0, f"{what}/{first.node}")
         uid = first.record.uid
         return Diagnosis(key, uid, Verdict.WAITING, revision, pending=len(awaited), rejections=(rejection,))
 

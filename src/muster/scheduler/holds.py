@@ -35,8 +35,6 @@ def hold_of(cache: Cache, key: EntryKey) -> Hold | None:
     record = cache.pods[key.key]
     if record.gates:
         return Hold(tuple(Rejection(Reason.GATED, 0, gate) for gate in record.gates), 1, 1, (record.key.name,))
-    if record.unsupported:
-        return Hold(_unsupported(record.unsupported), 1, 1, (record.key.name,))
     return None
 
 
@@ -53,10 +51,6 @@ def _group_hold(group: GroupRecord | None, members: Members, name: str) -> Hold 
         first = members.gated[min(members.gated)]
         reasons += tuple(Rejection(Reason.GATED, 0, gate) for gate in first.gates)
         names = (first.key.name,)
-    if members.unsupported:
-        first = members.unsupported[min(members.unsupported)]
-        reasons += _unsupported(first.unsupported)
-        names = names or (first.key.name,)
     return Hold(reasons, members.present, group.min_count, names) if reasons else None
 
 
@@ -70,7 +64,7 @@ def _link_hold(above: Above, present: int) -> Hold:
 
 
 def _tree_hold(cache: Cache, root: Key) -> Hold | None:
-    """Gates and demands of any pending pod below hold it (13), and so do too few groups with quorum (17)."""
+    """Gates of any pending pod below hold it (13), and so do too few groups with quorum (17)."""
     record = cache.forest.composites[root]
     present = _with_quorum(cache, root, 1)
     if cache.forest.checked and (message := fault(cache.forest, root)):
@@ -85,11 +79,6 @@ def _tree_hold(cache: Cache, root: Key) -> Hold | None:
         first = gated[min(gated)]
         reasons += tuple(Rejection(Reason.GATED, 0, gate) for gate in first.gates)
         names = (first.key.name,)
-    odd = next((members.unsupported for members in below if members.unsupported), None)
-    if odd:
-        first = odd[min(odd)]
-        reasons += _unsupported(first.unsupported)
-        names = names or (first.key.name,)
     return Hold(reasons, present, record.min_count, names) if reasons else None
 
 
@@ -102,10 +91,6 @@ def _with_quorum(cache: Cache, key: Key, level: int) -> int:
         elif level + 1 < DEEPEST:
             found += _with_quorum(cache, child.key, level + 1) >= child.min_count
     return found
-
-
-def _unsupported(demands: tuple[str, ...]) -> tuple[Rejection, ...]:
-    return tuple(Rejection(Reason.UNSUPPORTED, 0, demand) for demand in demands)
 
 
 def diagnose(cache: Cache, key: EntryKey, uid: str, hold: Hold) -> Diagnosis:

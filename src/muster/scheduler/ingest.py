@@ -12,9 +12,11 @@ from typing import Any, cast
 from muster.api.instant import from_time
 from muster.api.object import Object
 from muster.api.quantity import amount
+from muster.model.devices import GroupClaims
 from muster.model.keys import Key
 from muster.model.neighbours import Labels
 from muster.model.records import CompositeRecord, GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
+from muster.scheduler.claims import claims_of_group, uses_of
 from muster.scheduler.classes import Classes, Taken, growth_of, image_name
 from muster.scheduler.demands import labels_of
 from muster.scheduler.families import Requirements, controller_of, selector_of
@@ -48,11 +50,15 @@ class Ingest:
         groups: whether `schedulingGroup` counts (GenericWorkload); off, every pod is a single pod.
         features: whether pods need nodes that declare features (NodeDeclaredFeatures).
         topology: whether a group's topology constraint counts (TopologyAwareWorkloadScheduling, statement 2).
+        shares: whether groups have claims for devices (DRAWorkloadResourceClaims, D26).
     """
 
-    __slots__ = ("_classes", "_groups", "_labels", "_strings", "_topology")
+    __slots__ = ("_classes", "_groups", "_labels", "_shares", "_strings", "_topology")
 
-    def __init__(self, *, groups: bool = True, topology: bool = False, features: bool = True) -> None:
+    def __init__(
+        self, *, groups: bool = True, topology: bool = False, features: bool = True, shares: bool = False
+    ) -> None:
+        self._shares = shares
         self._classes = Classes(features=features)
         self._groups = groups
         self._topology = topology
@@ -122,6 +128,17 @@ class Ingest:
         except _WRONG as error:
             raise Malformed(_described(error)) from error
 
+    def claims_of_group(self, obj: Object) -> GroupClaims | None:
+        """What a PodGroup says of claims for devices; None: nothing.
+
+        Raises:
+            Malformed: as for `pod`.
+        """
+        try:
+            return claims_of_group(obj.raw) if self._shares else None
+        except _WRONG as error:
+            raise Malformed(_described(error)) from error
+
     def composite(self, obj: Object) -> CompositeRecord:
         """
         Raises:
@@ -162,10 +179,10 @@ class Ingest:
             started=_instant(started) if started and status.get("phase") != "Pending" else 0,
             rank=_rank(meta),
             generation=meta.get("generation") or 0,
-            unsupported=() if node else _unsupported(spec),
             labels=self._labels_of(meta),
             controller=controller_of(meta) if "ownerReferences" in meta else None,
             volumes=pod_volumes(meta["name"], spec) if "volumes" in spec else None,
+            devices=uses_of(spec, status) if "resourceClaims" in spec else (),
         )
 
     def _labels_of(self, meta: Raw) -> Labels:
@@ -250,14 +267,6 @@ def _rank(meta: Raw) -> int | None:
         if isinstance(index, str) and index.isdecimal() and len(index) < _LONG:
             return int(index)
     return None
-
-
-def _unsupported(spec: Raw) -> tuple[str, ...]:
-    """Hard demands that no filter looks at yet; soft ones (preferences) are left out of account instead."""
-    demands = []
-    if spec.get("resourceClaims"):
-        demands.append("resource claims")
-    return tuple(demands)
 
 
 def _node(raw: Raw) -> NodeRecord:

@@ -16,6 +16,7 @@ from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
 from muster.scheduler.accounts import Accounts
+from muster.scheduler.allocating import DeviceTag
 from muster.scheduler.bindings import BindTag, Step
 from muster.scheduler.broken import only_deficit
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
@@ -36,14 +37,14 @@ from muster.scheduler.reports import MANY, ConditionTag, EventTag, Reports
 from muster.scheduler.residents import BUDGETS
 from muster.scheduler.resizes import Resizes
 from muster.scheduler.rooms import Touch, missed
-from muster.scheduler.stocktaking import STORAGE
+from muster.scheduler.stocktaking import DEVICES, STORAGE
 from muster.scheduler.takeover import Takeover
 from muster.scheduler.underway import Underway
 from muster.scheduler.volumes import Topic
 from muster.scheduler.watching import COMPOSITES, GROUPS, NAMESPACES, NODES, PODS, Watching
 
 BACKOFF, SAFETY, RETRY, GIVE_UP, REPORT, REPEAT = "backoff", "safety", "retry", "give-up", "report", "repeat"
-CLAIMS, RECORD, CLEAR, RESIZE = "claims", "record", "clear", "resize"
+CLAIMS, RECORD, CLEAR, RESIZE, ALLOCATE = "claims", "record", "clear", "resize", "allocate"
 """Tags of the timers."""
 
 
@@ -124,7 +125,9 @@ class Scheduler:
             return False
         if any(binding.unanswered > 0 for binding in self.commit.claiming.values()):
             return False
-        if any(record.unanswered > 0 for record in self.commit.recording.records.values()):
+        if self.commit.allocating.busy or any(
+            record.unanswered > 0 for record in self.commit.recording.records.values()
+        ):
             return False
         if (self.queue.has_active or self.resizes.has_active) and not self.paused:
             return False
@@ -138,11 +141,13 @@ class Scheduler:
             effects.extend(self._underway.claimed(now, nodes=event.resource == NODES))
             if event.resource in (GROUPS, COMPOSITES):
                 self.commit.parties.look_again()
+        self.commit.allocating.moved(self.cache.devices.moved)
         effects.extend(self._underway.let_go(now))
         self._wake_preemptors(now)
         self._wake(now)
         effects.extend(self._take_over(now))
         effects.extend(self._decide(now))
+        effects.extend(self.commit.allocating.flush(now))
         effects.extend(self._set_timers(now))
         return effects
 
@@ -167,7 +172,7 @@ class Scheduler:
             self.paused = isinstance(event, Pause)
 
     def _wake(self, now: Instant) -> None:
-        topics = self.cache.stock.take_moved()
+        topics = self.cache.stock.take_moved() | self.cache.devices.take_moved()
         if topics:
             self.queue.wake_storing(topics, now)
             if self._deciding is not None:
@@ -236,6 +241,7 @@ class Scheduler:
             REPORT: self._heldback.due(),
             REPEAT: self._reports.repeat_due(),
             RESIZE: self.resizes.due(),
+            ALLOCATE: self.commit.allocating.due(),
         }
         for tag, at in wanted.items():
             if self._timers.get(tag) != at:
@@ -390,6 +396,8 @@ class Scheduler:
         yield from self._preempting.clear(head, diagnosis, plan)
         yield from self.accounts.failed(head, diagnosis, now)
         self._preempting.note(entry, diagnosis, head.priority)
+        if plan is None or not plan.steps:
+            self.commit.allocating.unblock(head, diagnosis)
         self.queue.failed(entry, head, diagnosis, now, retry=retry)
 
     # -- bindings
@@ -403,6 +411,10 @@ class Scheduler:
             binding = self.commit.claim_outcome(event.tag, event.response, now)
             if binding is not None and binding.step is Step.DROPPED:
                 yield from self._underway.lost_its_place(binding, now)
+        elif isinstance(event.tag, DeviceTag):
+            yield from self.commit.allocating.answered(event.tag, event.response, now)
+            if isinstance(event, Refused):
+                yield from self._underway.look_at(event.tag.claim, now)
         elif isinstance(event.tag, EvictTag):
             if isinstance(event, Refused) and event.response.status not in (404, 409):
                 self.accounts.refused(event.tag.uid)
@@ -420,9 +432,11 @@ class Scheduler:
 def _watched(gates: FeatureGates, *, spread: bool, preemption: bool) -> tuple[str, ...]:
     groups = (*((COMPOSITES,) if gates.composite_pod_group else ()), *((GROUPS,) if gates.generic_workload else ()))
     budgets, families = (BUDGETS,) if preemption else (), FAMILIES if spread else ()
-    return (NODES, NAMESPACES, *families, *groups, *budgets, *STORAGE, PODS)
+    return (NODES, NAMESPACES, *families, *groups, *budgets, *STORAGE, *DEVICES, PODS)
 
 
 def _ingest(gates: FeatureGates) -> Ingest:
     features = "NodeDeclaredFeatures" in gates.on
-    return Ingest(groups=gates.generic_workload, topology=gates.topology, features=features)
+    return Ingest(
+        groups=gates.generic_workload, topology=gates.topology, features=features, shares=gates.workload_resource_claims
+    )

@@ -179,7 +179,7 @@ class Queue:
                 self._wake(entry, 0 if is_broken(self.cache, entry.key) else now)
 
     def wake_storing(self, topics: Set[Topic], now: Instant) -> None:
-        """Wakes what waits for a change in storage and may have it."""
+        """Wakes what waits for a change in storage, or in devices, and may have it."""
         for entry in self._waiting.cured_by_storage(topics):
             self._wake(entry, now)
 
@@ -202,8 +202,10 @@ class Queue:
         heapq.heappush(self._safety, due_item(entry.safety_at, entry.key))
 
     def _topics(self, entry: Entry) -> frozenset[Topic]:
-        pods = (record for record in self.pending(entry.key) if record.volumes is not None)
-        return frozenset(topic for record in pods for topic in self.cache.stock.topics(record))
+        pods = self.pending(entry.key)
+        volumes = (topic for record in pods if record.volumes is not None for topic in self.cache.stock.topics(record))
+        devices = (topic for record in pods if record.devices for topic in self.cache.devices.topics(record))
+        return frozenset((*volumes, *devices))
 
     def _within(self, entry: Entry, diagnosis: Diagnosis) -> Within:
         members = self.cache.members[entry.key.key]

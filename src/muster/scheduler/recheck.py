@@ -10,6 +10,7 @@ from muster.engine.profile import Profile
 from muster.model.keys import Key
 from muster.model.plan import Plan
 from muster.model.records import GroupNode, Phase, PodRecord, QueueEntry
+from muster.scheduler.allocating import Allocating
 from muster.scheduler.cache import Cache
 from muster.scheduler.prebind import Prebind
 from muster.scheduler.trees import lets, nodes_of, tree_of
@@ -18,8 +19,8 @@ from muster.scheduler.trees import lets, nodes_of, tree_of
 class Recheck:
     """Looks at pods, groups and nodes again, by the same fit function as the decision."""
 
-    def __init__(self, cache: Cache, profile: Profile, prebind: Prebind) -> None:
-        self._cache, self._profile, self._prebind = cache, profile, prebind
+    def __init__(self, cache: Cache, profile: Profile, prebind: Prebind, allocating: Allocating) -> None:
+        self._cache, self._profile, self._prebind, self._allocating = cache, profile, prebind, allocating
 
     def changed_nodes(self, plans: Sequence[Plan]) -> frozenset[str]:
         """Nodes that these plans rely on and that are not as they were. To be asked before any of them is taken."""
@@ -43,9 +44,11 @@ class Recheck:
             return False
         pods = {record.uid: record for record in head.pods}
         storing = any(pods[step.uid].volumes is not None for step in plan.binds)
+        placements = [(pods[step.uid], step.node) for step in plan.binds]
+        if self._allocating.choices(placements) is None:
+            return False
         if not storing and changed.isdisjoint(plan.generations or {step.node: 0 for step in plan.binds}):
             return True
-        placements = [(pods[step.uid], step.node) for step in plan.binds]
         if not still_fits(self._cache.snapshot(), self._profile, placements):
             return False
         return not storing or self._prebind.choices(placements) is not None
@@ -67,6 +70,7 @@ class Recheck:
             and now.phase is Phase.PENDING
             and not now.terminating
             and now.cls is record.cls
+            and now.devices == record.devices
             and now.priority == record.priority
             and now.scheduler_name == record.scheduler_name
             and record.uid not in self._cache.assumed

@@ -327,9 +327,6 @@ class Reports:
                 yield from self._event(of_group(group), "FailedScheduling" if wrong else "Waiting", message, now)
                 for leaf in below:
                     yield from self._group_condition(leaf, condition._replace(generation=leaf.generation), now)
-        elif diagnosis.rejections[0].reason is Reason.UNSUPPORTED:
-            yield from self._pod_condition(pods[0], UNSCHEDULABLE, message, now)
-            yield from self._event(of_pod(pods[0]), "FailedScheduling", message, now)
         rootless = self._cache.forest.checked and diagnosis.rejections[0].reason in _ROOTLESS
         for record in pods:
             if wrong or rootless:

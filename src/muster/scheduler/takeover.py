@@ -59,7 +59,7 @@ class Takeover:
 
     def _agree(self, head: QueueEntry) -> bool:
         """Whether the members are alike in what all of them must be, as they were when the plan was made."""
-        if any(record.scheduler_name != self._name or record.unsupported for record in head.pods):
+        if any(record.scheduler_name != self._name for record in head.pods):
             return False
         return len({(record.priority, record.preemption_policy) for record in head.pods}) == 1
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from muster.api.calls import Response
 from muster.api.instant import Instant
+from muster.model.keys import Key
 from muster.model.records import EntryKey
 from muster.scheduler import diagnoses
 from muster.scheduler.bindings import WAITING, Binding, Step
 from muster.scheduler.commit import Commit
+from muster.scheduler.devices import CLAIM
 from muster.scheduler.effects import SchedulerEffect
 from muster.scheduler.entries import LONGEST_BACKOFF, News
 from muster.scheduler.heldback import HeldBack
 from muster.scheduler.queue import PATIENCE, Queue
 from muster.scheduler.recording import Record, RecordTag, Saved, root_group
 from muster.scheduler.reports import Reports
+from muster.scheduler.volumes import Topic
 from muster.scheduler.watching import Watching
 
 CONFLICT = 409
@@ -47,7 +50,7 @@ class Underway:
         for binding in tuple(self._commit.due_retries(now)):
             if binding.step is not Step.RETRYING:
                 continue
-            trouble = "" if binding.ready else self._commit.prebind.trouble(binding.record, binding.node)
+            trouble = "" if binding.ready else self._commit.trouble(binding)
             if trouble:
                 binding.message = trouble
                 self._commit.drop(binding)
@@ -61,16 +64,24 @@ class Underway:
 
     def claimed(self, now: Instant, *, nodes: bool) -> Iterator[SchedulerEffect]:
         """Looks at pods that wait for claims: what is bound goes on, what cannot be bound any more comes back."""
+        moved = {*self._cache.stock.moved, *self._cache.devices.moved}
+        yield from self._look(self._commit.claiming.values() if nodes else self._commit.concerned(moved), now)
+
+    def look_at(self, claim: Key, now: Instant) -> Iterator[SchedulerEffect]:
+        """A write for a claim for devices was refused."""
+        yield from self._look(self._commit.concerned([Topic(CLAIM, claim)]), now)
+
+    def _look(self, bindings: Iterable[Binding], now: Instant) -> Iterator[SchedulerEffect]:
         claiming = self._commit.claiming
-        for binding in tuple(claiming.values()) if nodes else self._commit.concerned(self._cache.stock.moved):
+        for binding in tuple(bindings):
             if claiming.get(binding.record.uid) is not binding:
                 continue  # Taken back with another one of its group.
-            trouble = self._commit.prebind.trouble(binding.record, binding.node)
+            trouble = self._commit.trouble(binding)
             if trouble:
                 binding.message = trouble
                 self._commit.drop(binding)
                 yield from self.lost_its_place(binding, now)
-            elif binding.step is Step.CLAIMING and not self._commit.prebind.unbound(binding.record):
+            elif binding.step is Step.CLAIMING and not self._commit.lacks_claims(binding.record):
                 yield from self._go_on(binding, now)
 
     def _go_on(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
@@ -78,7 +89,7 @@ class Underway:
         if self._commit.may_be_sent_again(binding):
             yield from self._commit.send_again(binding, now)
         else:
-            binding.message = "its volumes were bound where it does not fit any more"
+            binding.message = "its claims were bound where it does not fit any more"
             self._commit.drop(binding)
             yield from self.lost_its_place(binding, now)
 

@@ -56,32 +56,32 @@ class Stock:
     def put_claim(self, key: Key, record: ClaimRecord | None) -> ClaimRecord | None:
         """Takes in a claim, None once it is gone; returns what was known before."""
         old = self.claims.get(key)
-        if _put(self.claims, key, record):
+        if put(self.claims, key, record):
             self._changed(Topic("claim", key))
         return old
 
     def put_volume(self, name: str, record: VolumeRecord | None) -> None:
         old = self.volumes.get(name)
-        if _put(self.volumes, name, record):
+        if put(self.volumes, name, record):
             topics = {Topic("class", one.class_name) for one in (old, record) if one is not None}
             self._changed(Topic("volume", name), *topics)
 
     def put_class(self, name: str, record: ClassRecord | None) -> None:
-        if _put(self.classes, name, record):
+        if put(self.classes, name, record):
             self._changed(Topic("class", name))
 
     def put_driver(self, name: str, record: DriverRecord | None) -> None:
-        if _put(self.drivers, name, record):
+        if put(self.drivers, name, record):
             self._changed(Topic("driver", name))
 
     def put_capacity(self, key: Key, record: CapacityRecord | None) -> None:
         old = self.capacities.get(key)
-        if _put(self.capacities, key, record):
+        if put(self.capacities, key, record):
             self._changed(*{Topic("class", one.class_name) for one in (old, record) if one is not None})
 
     def put_attachment(self, name: str, what: tuple[str, str] | None) -> None:
         old = self.attachments.get(name)
-        if _put(self.attachments, name, what):
+        if put(self.attachments, name, what):
             volumes = {one[0] for one in (old, what) if one is not None}
             found = {self.volumes[volume].driver for volume in volumes if volume in self.volumes}
             self._changed(*(Topic("driver", driver) for driver in found))
@@ -183,8 +183,8 @@ class Stock:
         }
 
 
-def _put(table: dict[K, V], key: K, record: V | None) -> bool:
-    """Whether it is news."""
+def put(table: dict[K, V], key: K, record: V | None) -> bool:
+    """Puts a record into a table, takes it out if it is None; whether it is news."""
     old = table.get(key)
     if record is None:
         table.pop(key, None)

@@ -23,6 +23,7 @@ from muster.scheduler.neighbours import Move
 from muster.scheduler.rooms import Rooms, Touch
 from muster.scheduler.volumes import Topic
 
+_KEPT = frozenset({Cure.VOLUMES_CHANGED, Cure.DEVICES_CHANGED})
 _ROOM = frozenset({Cure.ROOM_FREED, Cure.NODE_GREW, Cure.NOMINATION_DROPPED, Cure.PORT_FREED})
 
 
@@ -76,7 +77,7 @@ class Waiting:
         self._anchored: dict[str, dict[EntryKey, Entry]] = {}
         """Entries by the nodes of members that tie them to a domain."""
         self._by_topic: dict[Topic, dict[EntryKey, Entry]] = {}
-        """Entries that a change in storage may help."""
+        """Entries that a change in storage or in devices may help."""
         self._trees: dict[EntryKey, Entry] = {}
         """Hierarchies: their groups may have constraints on several levels, so any changed label may help them."""
 
@@ -90,7 +91,7 @@ class Waiting:
     ) -> None:
         """`lacks`: how many slots more a group of one class needs, else 1; a single pod comes with its `order`.
 
-        `topics`: all that the volumes of its pods depend on.
+        `topics`: all that the volumes and devices of its pods depend on.
         """
         cures = diagnosis.wakes_on
         # What is said of the nearest domain need not hold in the others, nor that of one group in a hierarchy.
@@ -103,7 +104,7 @@ class Waiting:
             self._neighbourly[entry.key] = Company(entry, kept_out, diagnosis.proven and not many)
         for node in entry.within.anchors if entry.within else ():
             self._anchored.setdefault(node, {})[entry.key] = entry
-        entry.topics = topics if Cure.VOLUMES_CHANGED in cures else frozenset()
+        entry.topics = topics if many or not diagnosis.proven or cures & _KEPT else frozenset()
         for topic in entry.topics:
             self._by_topic.setdefault(topic, {})[entry.key] = entry
         if entry.key.kind is EntryKind.COMPOSITE:
@@ -273,7 +274,7 @@ class Waiting:
 
 def _stands_in_line(entry: Entry, cls: PodClass) -> bool:
     """Whether it is a single pod like others of its class. Those with claims are not: each has its own."""
-    return entry.key.kind is EntryKind.POD and not cls.stores
+    return entry.key.kind is EntryKind.POD and not cls.stores and not cls.devices
 
 
 def _relabelled(touch: Touch, record: NodeRecord | None) -> bool:

@@ -22,7 +22,7 @@ from muster.scheduler.reports import COMPOSITE_SCHEDULED, INITIALLY_SCHEDULED, P
 from muster.scheduler.residents import BUDGETS, budget_of
 from muster.scheduler.resizes import Resizes
 from muster.scheduler.slots import text_of
-from muster.scheduler.stocktaking import STORAGE, Shelf, shelves
+from muster.scheduler.stocktaking import DEVICES, STORAGE, Shelf, shelves
 from muster.scheduler.trees import is_satisfied, nodes_of, tree_of
 from muster.scheduler.versions import Versions, version
 
@@ -51,7 +51,7 @@ class Watching:
         self._resizes = resizes
         self._said: list[Write] = []
         self._versions = {
-            r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, BUDGETS, PODS, *STORAGE, *FAMILIES)
+            r: Versions() for r in (NODES, NAMESPACES, COMPOSITES, GROUPS, BUDGETS, PODS, *STORAGE, *DEVICES, *FAMILIES)
         }
         self._put: dict[str, Callable[[Object, Instant, bool], None]] = {
             NODES: self._put_node,
@@ -122,7 +122,7 @@ class Watching:
         if resource in FAMILIES or resource == BUDGETS:
             return
         known: NodeRecord | CompositeRecord | GroupRecord | PodRecord | None
-        if resource == NAMESPACES or resource in STORAGE:
+        if resource == NAMESPACES or resource in STORAGE or resource in DEVICES:
             return  # What is known of it stays until it can be read again.
         if resource == NODES:
             known = cache.nodes.get(key.name)
@@ -172,6 +172,7 @@ class Watching:
 
     def _put_group(self, obj: Object, now: Instant, listed: bool) -> None:
         record = self._ingest.group(obj)
+        self._cache.devices.put_group(record.key, self._ingest.claims_of_group(obj))
         before = self._owners([record.key])
         old = self._cache.put_group(record)
         if old is not None and old.uid != record.uid:
@@ -184,6 +185,7 @@ class Watching:
 
     def _drop_group(self, key: Key, now: Instant) -> None:
         before = self._owners([key])
+        self._cache.devices.put_group(key, None)
         old = self._cache.drop_group(key)
         self._commit.recording.dropped(EntryKey(EntryKind.POD_GROUP, key))
         if old is not None:
@@ -365,5 +367,5 @@ def _asks(record: PodRecord) -> tuple[object, ...]:
         record.scheduler_name,
         record.preemption_policy,
         record.gates,
-        record.unsupported,
+        record.devices,
     )

@@ -129,7 +129,7 @@ def missed(asked: Decide, decision: Decision) -> list[str]:
         if head.tree is not None:
             if not plan.binds and _is_small_tree(head) and diagnosis.proven and most_placed(snapshot, head):
                 wrong.append(f"{head.key} could be placed")
-        elif not plan.binds and diagnosis.proven and _is_small(head) and not _is_unsupported(head):
+        elif not plan.binds and diagnosis.proven and _is_small(head) and not _has_devices(head):
             answer = oracle.can_place(snapshot, head)
             if answer.feasible:
                 wrong.append(f"{head.key} could be placed: {dict(answer.assignment)}")
@@ -223,7 +223,7 @@ def waiting_in_vain(state: State, *, groups: bool = True, topology: bool = False
     placeable = (entry for entry in known.trees() if most_placed(known.snapshot, entry))
     wrong = [f"{entry.key} waits, and could be placed" for entry in placeable]
     for entry in known.entries():
-        if _is_small(entry) and not _is_unsupported(entry):
+        if _is_small(entry) and not _has_devices(entry):
             answer = oracle.can_place(known.snapshot, entry)
             if answer.feasible:
                 wrong.append(f"{entry.key} waits, and could be placed: {dict(answer.assignment)}")
@@ -292,7 +292,7 @@ class _Known:
             if root.parent is not None or root.terminating:
                 continue
             entry = builders.hierarchy(self._tree(root))
-            odd = any(pod.gates or pod.unsupported or pod.cls.host_ports for pod in entry.pods)
+            odd = any(pod.gates or pod.devices or pod.cls.host_ports for pod in entry.pods)
             agree = len({pod.scheduler_name for pod in (*entry.pods, *entry.bound)}) < 2 and all(
                 pod.priority == root.priority for pod in (*entry.pods, *entry.bound)
             )
@@ -340,9 +340,9 @@ def _counts(pods: Iterable[PodRecord]) -> Iterable[int]:
     return counts.values()
 
 
-def _is_unsupported(entry: QueueEntry) -> bool:
-    """Whether a member asks for something that the scheduler says it cannot honour yet."""
-    return any(pod.unsupported for pod in entry.pods)
+def _has_devices(entry: QueueEntry) -> bool:
+    """Whether a member has claims for devices, of which the oracle knows nothing."""
+    return any(pod.devices for pod in entry.pods)
 
 
 def _items(server: ApiServer, resource: str, now: Instant) -> Sequence[Json]:
