@@ -17,8 +17,8 @@ from muster.model.topology import detected_levels
 
 Verdict = Mapping[str, Any]
 OURS = "default-scheduler"
-RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 """The schedulerName that Muster answers to."""
+RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 SCHEDULED = (catalog.POD_GROUP, catalog.COMPOSITE_POD_GROUP, catalog.JOB, catalog.POD)
 
 
@@ -26,20 +26,38 @@ def explain(what: str | None, name: str | None, namespace: str | None, as_json: 
     """Prints why it waits, or that it does not; without a name, everything that waits (in that namespace)."""
     client = Client(server)
     if what is None:
-        waiting = client.get("/muster/v1/queue")["waiting"]
+        answer = _asked(client, "/muster/v1/queue")
+        if not answer.ok:
+            raise Failure(told(answer))
+        waiting = answer.body["waiting"]
         waiting = [verdict for verdict in waiting if namespace in (None, verdict["namespace"])]
         print(json.dumps(waiting, indent=2) if as_json else _queue(waiting))
         return 0
     namespace = namespace or "default"
     kind, name = _target(client, what, name, namespace)
-    answer = client.call("GET", f"/muster/v1/why/{kind.kind}/{namespace}/{name}")
+    answer = _asked(client, f"/muster/v1/why/{kind.kind}/{namespace}/{name}")
     if answer.status == 404:
         print(json.dumps(None) if as_json else _settled(client, kind, namespace, name))
         return 0
-    if not answer.ok:
-        raise Failure(told(answer))
     print(json.dumps(answer.body, indent=2) if as_json else paragraph(answer.body))
     return 0
+
+
+def _asked(client: Client, path: str) -> Answer:
+    """What the scheduler says; of something that waits for nothing, 404.
+
+    Raises:
+        Failure: no scheduler answers there, or it refuses.
+    """
+    answer = client.call("GET", path)
+    if answer.status == 404 and answer.body.get("kind") == "Status":  # the path is not served; else it is a message
+        raise Failure(
+            f"{client.server} is an API server alone: no scheduler of Muster's runs there that could tell. "
+            "`muster up` has one; what another one says is in the events and conditions: `kubectl describe pod NAME`"
+        )
+    if not answer.ok and answer.status != 404:
+        raise Failure(told(answer))
+    return answer
 
 
 def paragraph(verdict: Verdict) -> str:
