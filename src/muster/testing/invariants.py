@@ -127,7 +127,9 @@ def missed(asked: Decide, decision: Decision) -> list[str]:
     wrong, snapshot = [], asked.snapshot
     for head, plan, diagnosis in zip(asked.heads, decision.plans, decision.diagnoses, strict=False):
         if head.tree is not None:
-            if not plan.binds and _is_small_tree(head) and diagnosis.proven and most_placed(snapshot, head):
+            # With a running member in no known domain the whole hierarchy is in error; the oracle looks at subtrees.
+            judged = diagnosis.proven and diagnosis.verdict is not Verdict.ERROR
+            if not plan.binds and _is_small_tree(head) and judged and most_placed(snapshot, head):
                 wrong.append(f"{head.key} could be placed")
         elif not plan.binds and diagnosis.proven and _is_small(head) and not _has_devices(head):
             answer = oracle.can_place(snapshot, head)
