@@ -91,7 +91,7 @@ def _tokens(file: Path) -> frozenset[bytes]:
     found = [line.partition(",")[0].strip() for line in lines if line.strip() and not line.startswith("#")]
     for number, token in enumerate(found, 1):
         if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-            raise Unsafe(f"--token-file: {file}: token {number}: want at least {SHORTEST_TOKEN} letters, no spaces")
+            raise Unsafe(f"--token-file: {file}: token {number}: want at least {SHORTEST_TOKEN} characters, no spaces")
     if not found:
         raise Unsafe(f"--token-file: {file} has no token; write one a line")
     return frozenset(map(_digest, found))
