@@ -195,6 +195,10 @@ def scheduler(
     kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file of the server.", show_default=False)] = None,
     context: Annotated[str | None, typer.Option(help="Context in it; its current one.", show_default=False)] = None,
     in_cluster: Annotated[bool, typer.Option("--in-cluster", help="As the service account of this pod.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Configuration file, in Muster's or kube-scheduler's form.", show_default=False),
+    ] = None,
     scheduler_name: Annotated[
         str | None, typer.Option(help="schedulerName of the pods to place; muster if left out.", show_default=False)
     ] = None,
@@ -217,7 +221,9 @@ def scheduler(
 
     access = command.Door(kubeconfig, context, in_cluster)
     where = command.Exposure(host, tls_cert, tls_key, client_ca, token_file)
-    raise SystemExit(command.run(command.Wanted(access, scheduler_name, profile, leader_elect, where, port, verbose)))
+    raise SystemExit(
+        command.run(command.Wanted(access, config, scheduler_name, profile, leader_elect, where, port, verbose))
+    )
 
 
 @app.command()

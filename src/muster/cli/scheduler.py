@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from muster.api.validation import names
 from muster.cli.failure import FAILED, USAGE, Failure
 from muster.engine.profile import Profile, ProfileError
 from muster.runtime.collector import calm_collector
 from muster.runtime.config import load_profile
+from muster.runtime.configuration import load_settings
+from muster.runtime.fields import Wrong
 from muster.runtime.guard import Exposure, Guard, Unsafe, guard
 from muster.runtime.http import is_loopback
 from muster.runtime.remote.access import NoAccess, Source, in_cluster, kubeconfig
-from muster.runtime.remote.election import Terms
 from muster.runtime.remote.serve import Post, identity, schedule
 from muster.runtime.remote.session import Duty
-from muster.runtime.telemetry import log_to_stderr
+from muster.runtime.settings import Settings
+from muster.runtime.telemetry import Log, log_to_stderr
 
 __all__ = ["Door", "Exposure", "Wanted", "run"]
 
-NAME = "muster"
-"""The schedulerName that is answered to by default: whoever does not name it keeps the scheduler that it has."""
+LOG = Log("scheduler")
 
 
 class Door(NamedTuple):
@@ -35,6 +38,7 @@ class Door(NamedTuple):
 
 class Wanted(NamedTuple):
     door: Door
+    config: Path | None
     scheduler_name: str | None
     profile: Path | None
     leader_elect: bool | None
@@ -45,12 +49,14 @@ class Wanted(NamedTuple):
 
 def run(wanted: Wanted) -> int:
     """Checks everything first, then schedules until a signal."""
-    source = _source(wanted.door)
-    duty = _duty(wanted)
+    settings = _settings(wanted)
+    source = _source(wanted.door, settings)
+    duty = _duty(wanted, settings)
     known = _guard(wanted.where)
     log_to_stderr(verbose=wanted.verbose)
-    post = Post(source, duty, wanted.where.host, wanted.port, known)
-    return _run(post)
+    for remark in settings.ignored:
+        LOG.warning(f"ignored: {remark}")
+    return _run(Post(source, duty, wanted.where.host, wanted.port, known))
 
 
 def _run(post: Post) -> int:
@@ -59,10 +65,12 @@ def _run(post: Post) -> int:
         Failure: the server cannot be reached, or the port cannot be used.
     """
     calm_collector()
-    names = ", ".join(post.duty.profiles)
+    profiles = ", ".join(post.duty.profiles)
 
     def ready(url: str, server: str) -> None:
-        print(f"muster scheduler places pods with schedulerName {names} on {server}; it answers at {url}", flush=True)
+        print(
+            f"muster scheduler places pods with schedulerName {profiles} on {server}; it answers at {url}", flush=True
+        )
 
     try:
         import uvloop
@@ -80,24 +88,48 @@ def _run(post: Post) -> int:
     return 0
 
 
-def _source(door: Door) -> Source:
+def _settings(wanted: Wanted) -> Settings:
+    """The configuration file, with what options say instead."""
+    try:
+        settings = Settings() if wanted.config is None else load_settings(wanted.config)
+    except Wrong as error:
+        raise Failure(f"--config: {error}", USAGE) from None
+    if wanted.scheduler_name is not None or wanted.profile is not None:
+        if len(settings.profiles) > 1:
+            raise Failure("--scheduler-name, --profile: the --config file has several profiles; say it there", USAGE)
+        ((name, profile),) = settings.profiles.items()
+        settings = replace(settings, profiles={_name(wanted.scheduler_name, name): _profile(wanted.profile, profile)})
+    if wanted.leader_elect is not None:
+        settings = replace(settings, lease=replace(settings.lease, elect=wanted.leader_elect))
+    return settings
+
+
+def _name(given: str | None, default: str) -> str:
+    if given is not None and (fault := names.dns_subdomain(given)):
+        raise Failure(f'--scheduler-name: "{given}" is no schedulerName: {fault}', USAGE)
+    return given or default
+
+
+def _profile(given: Path | None, default: Profile) -> Profile:
+    try:
+        return default if given is None else load_profile(given)
+    except ProfileError as error:
+        raise Failure(f"--profile: {error}", USAGE) from None
+
+
+def _source(door: Door, settings: Settings) -> Source:
+    file, context = door.kubeconfig or settings.kubeconfig, door.context or settings.context
     if door.in_cluster:
         if door.kubeconfig is not None or door.context is not None:
             raise Failure("--in-cluster: give either it or --kubeconfig (and --context), not both", USAGE)
         return in_cluster()
-    if door.kubeconfig is None and not os.environ.get("KUBECONFIG"):
+    if file is None and not os.environ.get("KUBECONFIG"):
         raise Failure("say which server: --kubeconfig FILE (or $KUBECONFIG), or --in-cluster inside a pod", USAGE)
-    return kubeconfig(door.kubeconfig, door.context)
+    return kubeconfig(file, context)
 
 
-def _duty(wanted: Wanted) -> Duty:
-    try:
-        profile: Profile = load_profile(wanted.profile)
-    except ProfileError as error:
-        raise Failure(f"--profile: {error}", USAGE) from None
-    name = wanted.scheduler_name or NAME
-    terms = None if wanted.leader_elect is False else Terms(identity())
-    return Duty({name: profile}, terms)
+def _duty(wanted: Wanted, settings: Settings) -> Duty:
+    return Duty(settings.profiles, settings.lease.terms(identity()), settings.gates, settings.preemption)
 
 
 def _guard(where: Exposure) -> Guard | None:

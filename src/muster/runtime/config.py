@@ -38,8 +38,8 @@ GROUP = "muster.plugins"
 """Entry points of this group are plugins too: name -> a function without arguments that makes the plugin."""
 
 Factory = Callable[[], Plugin]
-_FIELDS = ("plugins", "placementScore", "topologyLevels", "topologySpread", "podAffinity")
-_NAMED = f"{', '.join(_FIELDS[:-1])} and {_FIELDS[-1]}"
+FIELDS = ("plugins", "placementScore", "topologyLevels", "topologySpread", "podAffinity")
+_NAMED = f"{', '.join(FIELDS[:-1])} and {FIELDS[-1]}"
 
 
 def load_profile(path: Path | None) -> Profile:
@@ -84,7 +84,7 @@ def profile_from(value: Any, where: str, known: Mapping[str, Factory]) -> Profil
     if not isinstance(value, dict):
         raise ProfileError(f"{where}: must be a mapping with {_NAMED}, as {{plugins: [{{name: pack}}]}}")
     for key in value:
-        if key not in _FIELDS:
+        if key not in FIELDS:
             raise ProfileError(f"{where}: {key}: unknown field; a profile has {_NAMED}")
     plugins, weights = _plugins(value, where, known)
     if "podAffinity" in value:

@@ -101,6 +101,8 @@ class Loop:
         self._at_rest = asyncio.Event()
         self.decisions: deque[float] = deque(maxlen=10_000)
         """Seconds that each of the latest decisions took."""
+        self.after: Callable[[], None] | None = None
+        """Called after every round over the machines; it may hand them events."""
 
     def add(self, name: str, build: Callable[[], Drivable]) -> Station:
         """Puts a machine to work, beginning with a Listed of each resource it watches."""
@@ -150,7 +152,10 @@ class Loop:
         with self._local.changes.listening() as bell:
             while not self._stopped:
                 bell.clear()
-                if self._turn():
+                worked = self._turn()
+                if self.after is not None:
+                    self.after()
+                if worked:
                     await asyncio.sleep(0)
                     continue
                 if not self._deciding:

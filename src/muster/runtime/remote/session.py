@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, cast
 
 from muster.api.gates import FeatureGates
+from muster.api.instant import SECOND
 from muster.engine.profile import Profile
 from muster.runtime.clock import Clock
 from muster.runtime.loop import Loop, Station
@@ -18,10 +19,13 @@ from muster.runtime.remote.election import Election, Terms
 from muster.runtime.remote.leader import Leader
 from muster.runtime.remote.store import Remote
 from muster.runtime.remote.transport import Transport
+from muster.runtime.remote.turns import Player, Turns
 from muster.runtime.telemetry import Log
 from muster.runtime.worker import Worker
 from muster.scheduler.events import Pause, Resume
 from muster.scheduler.machine import Scheduler
+
+LOG = Log("scheduler")
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,28 @@ class Employed:
     profile: Profile
     station: Station
 
+    loop: Loop
+    clock: Clock
+
     @property
     def scheduler(self) -> Scheduler:
         """The living one: a rebuild replaces it."""
         return cast("Scheduler", self.station.machine)
+
+    @property
+    def busy(self) -> bool:
+        return self.scheduler.queue.has_active or self.scheduler.resizes.has_active
+
+    @property
+    def clear(self) -> bool:
+        idle = not self.station.inbox and self.scheduler.paused and self.scheduler.idle(self.clock.now())
+        return idle and not self.scheduler.cache.assumed
+
+    def pause(self) -> None:
+        self.loop.send(self.station, Pause())
+
+    def resume(self) -> None:
+        self.loop.send(self.station, Resume())
 
 
 class Session:
@@ -83,22 +105,28 @@ class Session:
         self.worker = Worker()
         self.loop = Loop(self.remote, self.worker, log or Log("scheduler"))
         self.leader: Leader | None = None
+        self._timer: asyncio.TimerHandle | None = None
         if duty.terms is not None:
             election = Election(duty.terms, random)
             self.leader = Leader(election, transport, clock, self.remote.refusals, self._lead)
             self.remote.may = self.leader.may
         gates = offer.gates(duty.gates)
-        self.employed = [
-            Employed(name, profile, self.loop.add(name, self._builder(name, profile, gates)))
-            for name, profile in duty.profiles.items()
-        ]
+        self.employed: list[Employed] = []
+        self.turns = Turns(self.employed, self._stuck) if len(duty.profiles) > 1 else None
+        for name, profile in duty.profiles.items():
+            station = self.loop.add(name, self._builder(name, profile, gates))
+            self.employed.append(Employed(name, profile, station, self.loop, clock))
+        if self.turns is not None:
+            self.loop.after = self._look
+            if self.leader is None:
+                self.turns.begin(clock.now())
 
     def _builder(self, name: str, profile: Profile, gates: FeatureGates) -> Callable[[], Scheduler]:
         make = partial(made_for, name, profile, gates, preemption=self.duty.preemption)
 
         def build() -> Scheduler:
             made = make()
-            if not self.leads:
+            if not self._plays(name):
                 made.handle(Pause(), self.clock.now())
             return made
 
@@ -108,12 +136,38 @@ class Session:
     def leads(self) -> bool:
         return self.leader is None or self.leader.leads
 
+    def _plays(self, name: str) -> bool:
+        """Whether the scheduler of that name may decide."""
+        if self.turns is None:
+            return self.leads
+        return self.leads and any(one.name == name and self.turns.may_play(one) for one in self.employed)
+
+    def _look(self) -> None:
+        """Whose turn it is; looked at again in time, if nothing happens before."""
+        assert self.turns is not None
+        again = self.turns.look(self.clock.now())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if again is not None:
+            wait = max(again - self.clock.now(), 0) / SECOND
+            self._timer = asyncio.get_running_loop().call_later(wait, self.remote.changes.ring)
+
+    def _stuck(self, player: Player) -> None:
+        name = next(one.name for one in self.employed if one is player)
+        LOG.warning("placements are not told of by the server; others decide meanwhile without them", profile=name)
+
     def _lead(self, leads: bool) -> None:
+        if leads and self.turns is not None:
+            self.turns.begin(self.clock.now())
+            return
         if leads:
             for one in self.employed:
-                self.loop.send(one.station, Resume())
+                one.resume()
             return
         self.remote.drop_writes()
+        if self.turns is not None:
+            self.turns.end()
         for one in self.employed:
             self.loop.rebuild(one.station)
 
@@ -144,5 +198,7 @@ class Session:
                 task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         await self.remote.close()
+        if self._timer is not None:
+            self._timer.cancel()
         if self.leader is not None:
             await self.leader.release()
