@@ -77,6 +77,28 @@ def test_what_a_stateful_set_may_say(spec, expected):
     assert errors(catalog.STATEFUL_SET, **spec) == expected
 
 
+def mounting(name, *, devices=(), volumes=()):
+    container = {**CONTAINER, "volumeMounts": [{"name": name, "mountPath": "/data"}], "volumeDevices": list(devices)}
+    return {**TEMPLATE, "spec": {"containers": [container], "volumes": list(volumes)}}
+
+
+def test_pods_mount_the_claims_that_are_made_for_them():
+    mounted = {"template": mounting("data"), "volumeClaimTemplates": [CLAIM]}
+    assert errors(catalog.STATEFUL_SET, **mounted) == set()
+    block = {"metadata": {"name": "raw"}, "spec": {**CLAIM["spec"], "volumeMode": "Block"}}
+    device = {"name": "raw", "devicePath": "/dev/raw"}
+    both = {"template": mounting("data", devices=[device]), "volumeClaimTemplates": [CLAIM, block]}
+    assert errors(catalog.STATEFUL_SET, **both) == set()
+    hidden = mounting("data", volumes=[{"name": "other", "emptyDir": {}}, {"name": "data", "emptyDir": {}}])
+    assert errors(catalog.STATEFUL_SET, template=hidden, volumeClaimTemplates=[CLAIM]) == set()
+
+
+def test_what_is_mounted_has_to_be_a_volume_or_a_claim_of_the_set():
+    at = "spec.template.spec.containers[0].volumeMounts[0].name"
+    assert errors(catalog.STATEFUL_SET, template=mounting("date"), volumeClaimTemplates=[CLAIM]) == {(at, "NotFound")}
+    assert errors(catalog.DAEMON_SET, template=mounting("data")) == {(at, "NotFound")}
+
+
 @pytest.mark.parametrize(
     "spec",
     [

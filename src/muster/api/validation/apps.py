@@ -14,6 +14,7 @@ from muster.api.meta import LabelSelector, ObjectMeta, Part
 from muster.api.validation import checks, meta, names, pod, small, volumes
 from muster.api.validation.checks import Errors, Format
 from muster.api.validation.field import ROOT, SPEC, FieldError, Path
+from muster.api.volumes import ClaimVolume, Volume
 
 Raw = Mapping[str, Any]
 P = TypeVar("P", bound=Part)
@@ -98,7 +99,7 @@ def _stateful_set(new: apps.StatefulSet, old: apps.StatefulSet | None, gates: Fe
     if spec.service_name and (old is None or spec.service_name != old.spec.service_name):
         errors += checks.formatted(spec.service_name, SPEC / "serviceName", names.dns_subdomain)
     errors += _claims(spec)
-    errors += _kept(spec.replicas, spec.template, spec.selector, gates)
+    errors += _kept(spec.replicas, _with_claims(spec), spec.selector, gates)
     if old is not None and _without_changes(spec) != _without_changes(old.spec):
         errors.append(SPEC.forbidden(_STATEFUL_FIXED))
     return errors
@@ -132,6 +133,21 @@ def _claims(spec: apps.StatefulSetSpec) -> Errors:
         errors += checks.one_of(policy.when_deleted, at / "whenDeleted", _RETENTION)
         errors += checks.one_of(policy.when_scaled, at / "whenScaled", _RETENTION)
     return errors
+
+
+def _with_claims(spec: apps.StatefulSetSpec) -> PodTemplate:
+    """The template as pods have it: a volume for each template of claims, in place of one of the same name."""
+    known = {claim.metadata.name for claim in spec.volume_claim_templates}
+    made = {
+        name: Volume(name=name, persistent_volume_claim=ClaimVolume(claim_name=name))
+        for name in sorted(known)
+        if name and names.dns_label(name) is None
+    }
+    if not made:
+        return spec.template
+    given = [made.pop(volume.name, volume) for volume in spec.template.spec.volumes]
+    inner = msgspec.structs.replace(spec.template.spec, volumes=(*given, *made.values()))
+    return msgspec.structs.replace(spec.template, spec=inner)
 
 
 def _without_changes(spec: apps.StatefulSetSpec) -> apps.StatefulSetSpec:
