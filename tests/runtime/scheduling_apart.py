@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from muster.api import writes
+from muster.api.calls import Request
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.api.instant import MILLISECOND
 from muster.cli.up import kubeconfig as config_of
 from muster.controllers.fleet import Shape, node_manifests
 from muster.runtime.http import application, listen
+from muster.runtime.remote.refusals import verb_of
 from muster.runtime.wiring import Alone, Setup, alone, controllers
 
 PATIENCE = 20.0
@@ -39,6 +41,8 @@ class Apart:
     server: Alone
     loop: asyncio.AbstractEventLoop
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    calls: set[tuple[str, str]] = field(default_factory=set)
+    """Verb (as RBAC calls it) and path of everything that schedulers have asked."""
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         return ask(self.url, method, path, body)
@@ -107,10 +111,18 @@ async def _serve(ready: Future[Apart], gates: FeatureGates | None, fleet: Shape)
     local = server.local
     for node in node_manifests(fleet):
         local.handle(writes.create(node))
-    app = application(local.begin, local.told, settle=local.settle, finish=local.finish)
+    calls = set[tuple[str, str]]()
+
+    def begin(request: Request) -> Any:
+        if request.user_agent.startswith("muster-scheduler"):
+            listing = "watch" if "watch" in request.query else "list" if "limit" in request.query else "get"
+            calls.add((listing if request.method == "GET" else verb_of(request), request.path))
+        return local.begin(request)
+
+    app = application(begin, local.told, settle=local.settle, finish=local.finish)
     driving = asyncio.create_task(server.loop.run())
     runner, port = await listen(app, 0)
-    served = Apart(f"http://127.0.0.1:{port}", server, asyncio.get_running_loop())
+    served = Apart(f"http://127.0.0.1:{port}", server, asyncio.get_running_loop(), calls=calls)
     ready.set_result(served)
     await served.ended.wait()
     server.loop.stop()

@@ -28,6 +28,7 @@ UNDERSTOOD: Mapping[str, tuple[str, ...]] = {
     "resourceclaimtemplates": ("v1", "v1beta2"),
     "resourceslices": ("v1", "v1beta2"),
     "deviceclasses": ("v1", "v1beta2"),
+    "devicetaintrules": ("v1", "v1beta2", "v1alpha3"),
 }
 """By resource the versions that can be worked with, the best first; of all others that of the catalog."""
 _MODES: Mapping[str, Raw] = {"Pod": {"single": {}}, "PodGroup": {"all": {}}}

@@ -15,6 +15,8 @@ from muster.runtime.remote.border import understood
 OLDEST = 34
 """The minor version of Kubernetes from which on this is meant to work."""
 GROUPS, COMPOSITES = "podgroups", "compositepodgroups"
+_OPTIONAL = frozenset({"devicetaintrules"})
+"""What is off in most clusters, and not missed there."""
 _ESSENTIAL = frozenset({"nodes", "pods", "namespaces"})
 
 
@@ -53,7 +55,7 @@ class Offer:
             said.append(_groups_missing(self.minor))
         if COMPOSITES in missing and GROUPS not in missing:
             said.append(_composites_missing(self.minor))
-        others = [resource for resource in missing if resource not in (GROUPS, COMPOSITES)]
+        others = [resource for resource in missing if resource not in (GROUPS, COMPOSITES, *_OPTIONAL)]
         for group in dict.fromkeys(catalog.by_resource(resource).group for resource in others):
             said.append(_others_missing(group, [one for one in others if catalog.by_resource(one).group == group]))
         return said
