@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import yaml
 
 from muster.api.validation.field import FieldError, Path
-from muster.apiserver import decode, fieldsets, ownership, status
+from muster.apiserver import decode, fieldsets, ownership, status, yaml_bodies
 from muster.apiserver.custom.kinds import CustomKind
 from muster.apiserver.custom.schema import shape_of
 from muster.apiserver.ownership import Applied, Author
@@ -32,16 +31,6 @@ Json = dict[str, Any]
 
 KUBECTL = "kubectl"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as JSON could have it: times stay text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def wanted(call: Call) -> tuple[Json, Author]:
@@ -105,21 +94,8 @@ def body(call: Call) -> Any:
     try:
         msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError):
-        return _from_yaml(text)
+        return yaml_bodies.value_of(text)
     return decode.text(call)
-
-
-def _from_yaml(text: bytes) -> Any:
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, _Loader)):
-            raise status.bad_request("the body uses YAML aliases, which are not served here")
-        value = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as failure:
-        raise status.bad_request(f"error decoding YAML: {str(failure).splitlines()[0]}") from None
-    try:
-        return decode.from_bytes(msgspec.json.encode(value))
-    except (TypeError, RecursionError):
-        raise status.bad_request("error decoding YAML: it is more than JSON can say") from None
 
 
 def merged(call: Call, live: Json | None, before: ownership.Entries) -> Applied:
