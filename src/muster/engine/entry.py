@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muster.engine.assignment import best_node
-from muster.engine.explain import Failure, explain, in_domain, no_domain, no_nodes, refused, scheduled
+from muster.engine.explain import Failure, among_domains, explain, in_domain, no_domain, no_nodes, refused, scheduled
 from muster.engine.gang import Placed, place_group
 from muster.engine.holds import Holds
 from muster.engine.members import Members, disagreement, members_by_class
@@ -75,7 +75,7 @@ def _decide_constrained(trial: Trial, holds: Holds, entry: QueueEntry, budget: W
     choice = choose(trial, members, entry, found, budget.for_attempt(entry.attempts))
     placed = choice.placed
     if placed.enough and placed.total == len(entry.pods):
-        diagnosis = scheduled(entry, revision)
+        diagnosis = among_domains(scheduled(entry, revision), choice, len(found.among))
     else:
         diagnosis = explain(choice.part, holds, entry, Failure(members, placed, 0))
         diagnosis = in_domain(diagnosis, entry, choice, len(found.among))

@@ -69,12 +69,16 @@ def in_domain(diagnosis: Diagnosis, entry: QueueEntry, choice: Choice, placement
     """Adds which domain it is about, of how many, and what the others lack."""
     assert entry.group is not None and choice.part.placement is not None
     return replace(
-        diagnosis,
+        among_domains(diagnosis, choice, placements),
         topology_key=entry.group.topology_key or "",
-        placements=placements,
         domain=choice.part.placement.value,
         deficits=choice.deficits,
     )
+
+
+def among_domains(diagnosis: Diagnosis, choice: Choice, placements: int) -> Diagnosis:
+    """Adds how many domains were looked at, and in how many the group fits and does not."""
+    return replace(diagnosis, placements=placements, feasible=choice.feasible, infeasible=choice.infeasible)
 
 
 def _diagnosis(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +77,10 @@ class Choice:
     placed: Placed
     deficits: tuple[tuple[str, int], ...] = ()
     """By domain, for alike pods that found none: how many slots more it needs."""
+    feasible: int = 0
+    """In so many candidates the group fits, as far as that was worked out."""
+    infeasible: int = 0
+    """In so many it does not, by counting or by trying."""
 
 
 def choose(trial: Trial, members: Sequence[Members], entry: QueueEntry, found: Candidates, expansions: int) -> Choice:
@@ -216,12 +220,14 @@ def _choose_alike(survey: Survey, expansions: int) -> Choice:
         choice = survey.place(int(most.argmax()), expansions)
         values = [survey.domains.values[d] for d in survey.among.tolist()]
         deficits = tuple(zip(values, (needed - most).tolist(), strict=True))
-        return Choice(choice.part, choice.placed, deficits)
+        return Choice(choice.part, choice.placed, deficits, infeasible=len(most))
     if len(feasible) == 1:
-        return survey.place(int(feasible[0]), expansions)
-    scores = survey.scores(most, int(most.max()))[feasible]
-    equals = feasible[scores == scores.max()]
-    return survey.place(_most_compact(survey, equals), expansions)
+        best = int(feasible[0])
+    else:
+        scores = survey.scores(most, int(most.max()))[feasible]
+        best = _most_compact(survey, feasible[scores == scores.max()])
+    choice = survey.place(best, expansions)
+    return replace(choice, feasible=len(feasible), infeasible=len(most) - len(feasible))
 
 
 def _most_compact(survey: Survey, equals: np.ndarray) -> int:
@@ -246,7 +252,7 @@ def _choose_unlike(survey: Survey, expansions: int) -> Choice:
     needed, most = survey.entry.needed, survey.most
     promising = np.flatnonzero(most >= needed).tolist()
     if not promising:
-        return _nearest(survey, {}, 0)
+        return replace(_nearest(survey, {}, 0), infeasible=len(most))
     tried: dict[int, Choice] = {}
     share, spent = max(expansions // (2 * len(promising)), 1), 0
     while (k := _next(survey, promising, tried)) is not None:
@@ -260,9 +266,11 @@ def _choose_unlike(survey: Survey, expansions: int) -> Choice:
             if tried[k].placed.enough:
                 break
     enough = {k: choice for k, choice in tried.items() if choice.placed.enough}
+    excluded = len(most) - len(promising) + len(tried) - len(enough)
     if enough:
-        return _with_work(enough[_best(survey, enough)], spent)
-    return _nearest(survey, tried, spent)
+        choice = _with_work(enough[_best(survey, enough)], spent)
+        return replace(choice, feasible=len(enough), infeasible=excluded)
+    return replace(_nearest(survey, tried, spent), infeasible=excluded)
 
 
 def _next(survey: Survey, promising: Sequence[int], tried: dict[int, Choice]) -> int | None:

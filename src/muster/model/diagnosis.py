@@ -370,6 +370,10 @@ class Diagnosis:
     """The label key of its topology constraint; "" without one."""
     placements: int = 0
     """How many domains of that key were looked at."""
+    feasible: int = 0
+    """In so many of them the group was found to fit."""
+    infeasible: int = 0
+    """In so many it was found not to; the others were not worked out, since they could not have been better."""
     domain: str = ""
     """The one it is placed in or, where none suffices, the nearest: what `rejections` and `placed` speak of."""
     deficits: tuple[tuple[str, int], ...] = ()

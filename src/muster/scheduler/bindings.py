@@ -78,6 +78,8 @@ TRANSITIONS: Mapping[tuple[Step, Happening], Step] = {
 
 ENDED = frozenset({Step.DONE, Step.DROPPED})
 SETTLED = ENDED | {Step.BOUND}
+ON_THE_WIRE = frozenset({Step.BINDING, Step.RETRYING})
+"""The binding was sent, and is not known to have been accepted."""
 WAITING = frozenset({Step.CLAIMING, Step.READY, Step.RETRYING})
 """Nothing that binds the pod is on its way."""
 
@@ -115,5 +117,9 @@ class Binding:
     """Writes for its claims that are under way."""
     place: NodeRecord | None = None
     """The node as it was when the pod was placed there."""
+    since: Instant | None = None
+    """When the pod could first be scheduled."""
+    tries: int = 1
+    """How many decisions it took."""
     checked_at: int = -1
     """Generation of the node when the pod was last found to fit there."""

@@ -15,10 +15,10 @@ from muster.model.keys import Key
 from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEntry
 from muster.scheduler.allocating import Allocating
-from muster.scheduler.bindings import ENDED, SETTLED, TRANSITIONS, Binding, BindTag, Happening, Step
+from muster.scheduler.bindings import ENDED, ON_THE_WIRE, SETTLED, TRANSITIONS, Binding, BindTag, Happening, Step
 from muster.scheduler.cache import Cache
 from muster.scheduler.devices import CLAIM, topics_of
-from muster.scheduler.entries import backoff
+from muster.scheduler.entries import Entry, backoff
 from muster.scheduler.parties import Parties
 from muster.scheduler.prebind import PATIENCE, TIMED_OUT, Prebind, VolumeTag
 from muster.scheduler.recheck import Recheck
@@ -40,6 +40,7 @@ class Commit:
         self._refused: dict[EntryKey, dict[str, Binding]] = {}
         """Bindings that were refused and not accepted since, by entry and pod uid."""
         self._arrived: list[Binding] = []
+        self._landed: list[Binding] = []
         self.prebind = Prebind(cache)
         self.allocating = Allocating(cache)
         self.recheck = Recheck(cache, profile, self.prebind, self.allocating)
@@ -84,6 +85,14 @@ class Commit:
             return
         for binding in fresh:
             yield from self._send(binding, now)
+
+    def could_be_placed(self, entry: Entry, plan: Plan) -> None:
+        """Notes on the bindings of a plan since when its pods could have been placed."""
+        for step in plan.binds:
+            binding = self.bindings.get(step.uid)
+            if binding is not None and entry.ready_since is not None:
+                binding.since = max(entry.ready_since, binding.record.created)
+                binding.tries = entry.attempts + 1
 
     def _is_to_be_recorded(self, key: EntryKey, fresh: Sequence[Binding]) -> bool:
         if key.kind is EntryKind.POD:
@@ -167,6 +176,8 @@ class Commit:
         return Write(request, BindTag(binding.record.uid, binding.attempts))
 
     def _move(self, binding: Binding, happening: Happening) -> Step:
+        if happening is Happening.ACCEPTED or (happening is Happening.SEEN and binding.step in ON_THE_WIRE):
+            self._landed.append(binding)
         binding.step = TRANSITIONS[binding.step, happening]
         if self.claiming.pop(binding.record.uid, None) is not None:
             for topic in _claims(binding.record):
@@ -259,6 +270,11 @@ class Commit:
                 self._arrived.append(binding)
         elif record.phase is not Phase.PENDING or record.terminating:
             self.drop(binding)
+
+    def take_landed(self) -> Sequence[Binding]:
+        """Those that are bound since this was asked last."""
+        landed, self._landed = self._landed, []
+        return landed
 
     def take_arrived(self) -> Sequence[Binding]:
         """Bindings that the watch showed before their answer came."""

@@ -81,6 +81,10 @@ class Entry:
     ready_at: Instant = 0
     safety_at: Instant = 0
     hold: Hold | None = None
+    ready_since: Instant | None = None
+    """When nothing held it for the first time."""
+    taken: int = 0
+    """While DECIDING: so many of its pods are being decided; others have joined since."""
     diagnosis: Diagnosis | None = None
     news: News = News.NOTHING
     """What happened while it was being decided."""
@@ -97,6 +101,13 @@ class Entry:
     """While WAITING: the parts of storage that the volumes of its pods depend on."""
     runner_of: PodClass | None = None
     """A single pod that was woken on behalf of all waiting ones of its class: see `waiting.Line`."""
+
+    def held_by(self, hold: Hold | None, now: Instant) -> bool:
+        """Notes what holds it, if anything does."""
+        self.hold = hold
+        if hold is None and self.ready_since is None:
+            self.ready_since = now
+        return hold is not None
 
 
 def backoff(attempts: int) -> Instant:

@@ -98,9 +98,12 @@ class Scheduler:
             self.resizes,
             self.accounts,
         )
-        self._underway = Underway(self.commit, self.queue, self._watching, self._reports, self._heldback)
+        self._underway = Underway(
+            self.commit, self.queue, self._watching, self._reports, self._heldback, self._preempting, self.accounts
+        )
         self._preempting.reject = self._underway.reject
         self.metrics, self._asked_at = Metrics(scheduler_name), 0
+        self._preempting.carried_out = self.metrics.evicted
         self._unlisted = set(self.resources)
         self._timers: dict[str, Instant | None] = {}
         self._takeover = Takeover(self.commit, self.queue, self._reports, scheduler_name)
@@ -143,6 +146,7 @@ class Scheduler:
                 self.commit.parties.look_again()
         self.commit.allocating.moved(self.cache.devices.moved)
         effects.extend(self._underway.let_go(now))
+        self.metrics.bound(self.commit.take_landed(), now)
         self._wake_preemptors(now)
         self._wake(now)
         effects.extend(self._take_over(now))
@@ -195,7 +199,7 @@ class Scheduler:
         left = self.cache.residents.take_left()
         if self._preempting.on:
             nodes = self.cache.residents.take_nodes_changed()
-            for key, at_once in tuple(self._preempting.cured(left, nodes=nodes)):
+            for key, at_once in tuple(self._preempting.cured(left, now, nodes=nodes)):
                 self.resizes.rest(key, now)
                 self._watching.refresh(key, now, News.URGENT if at_once else News.CURE)
 
@@ -208,7 +212,7 @@ class Scheduler:
 
     def _decide(self, now: Instant) -> Iterator[Decide]:
         if self._deciding is None and not self.paused and not self._unlisted:
-            self._deciding = self._next() or None
+            self._deciding = self._next(now) or None
         else:
             return
         if self._deciding is not None:
@@ -219,12 +223,12 @@ class Scheduler:
                 snapshot = replace(snapshot, running=self.cache.running())
             yield Decide(self._ticket, snapshot, heads, self._profile, self._budget)
 
-    def _next(self) -> list[tuple[Entry, QueueEntry]]:
+    def _next(self, now: Instant) -> list[tuple[Entry, QueueEntry]]:
         """What is decided next: heads of the queue, or a resize by itself unless they are more important."""
         if self.resizes.comes_before(self.queue.first):
             return [self.resizes.take()]
         most = 1 if self._preempting.evicted else MOST_GROUPS
-        return self._preempting.marked(self.queue.heads(most)) if self.queue.has_active else []
+        return self._preempting.marked(self.queue.heads(most), now) if self.queue.has_active else []
 
     # -- timers
 
@@ -274,6 +278,7 @@ class Scheduler:
                 diagnosis = holds.diagnose(self.cache, entry.key, entry.uid, hold)
                 pods = self.queue.pending(entry.key)
                 yield from self._held(diagnosis, pods, now)
+                yield from self._preempting.release(pods)
 
     def _held(self, diagnosis: Diagnosis, pods: Sequence[PodRecord], now: Instant) -> Iterator[SchedulerEffect]:
         key, cache = diagnosis.entry, self.cache
@@ -359,6 +364,8 @@ class Scheduler:
         if plan.steps and not (self.resizes.is_current(entry) and self._preempting.holds(head, plan)):
             self.resizes.again(entry)
             return
+        if diagnosis.preemption is not None:
+            self.metrics.looked_for_victims(head.key.kind, diagnosis.preemption, now - self._asked_at)
         if plan.steps and diagnosis.preemption is not None:
             yield from self._preempting.evict(head, diagnosis.preemption, now)
         self.resizes.decided(entry, diagnosis, now)
@@ -378,6 +385,7 @@ class Scheduler:
         self.metrics.decided(head, plan, diagnosis, now - self._asked_at)
         yield from self._reports.placed(head, diagnosis, bound, nodes, now)
         yield from self.commit.start(head, plan, now, quiet=head.key.kind is not EntryKind.POD and bound >= MANY)
+        self.commit.could_be_placed(entry, plan)
         more = head.may_preempt and bound < len(head.pods)
         self.queue.placed(entry, head, diagnosis, now, trimmed=in_doubt or bound < whole or more)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from muster.api import writes
 from muster.api.calls import STRATEGIC_PATCH, Response
-from muster.api.instant import Instant, to_time
+from muster.api.instant import MINUTE, Instant, to_time
 from muster.api.machine import Write
 from muster.model.diagnosis import Diagnosis, Preemption, PreemptionOutcome, Verdict, Victim
 from muster.model.keys import Key
@@ -22,11 +22,26 @@ NOUN = {EntryKind.POD: "pod", EntryKind.POD_GROUP: "podgroup", EntryKind.COMPOSI
 RESOURCE = {EntryKind.POD_GROUP: "podgroups", EntryKind.COMPOSITE: "compositepodgroups"}
 
 
+FIRST_REST: Instant = MINUTE
+"""So long an entry evicts nobody after it could not be bound; twice as long each time, up to `LONGEST_REST`."""
+LONGEST_REST: Instant = 64 * MINUTE
+
+
 class EvictTag(NamedTuple):
     """Tag of the two writes of one eviction: the condition, then the deletion."""
 
     uid: str
     deletion: bool
+
+
+@dataclass(slots=True)
+class Round:
+    """What was asked for at a time."""
+
+    kind: EntryKind
+    since: Instant
+    unanswered: int = 0
+    failed: bool = False
 
 
 @dataclass(slots=True)
@@ -37,6 +52,15 @@ class Eviction:
     preemptor: EntryKey
     preemptor_uid: str
     victim: Victim
+    round: Round
+
+
+class Rest(NamedTuple):
+    """The server refused to bind an entry until it gave its slots back: for a while it evicts nobody."""
+
+    uid: str
+    times: int
+    until: Instant
 
 
 class Preempting:
@@ -48,21 +72,30 @@ class Preempting:
         """Whether the last decision evicted somebody: the next one is about one entry."""
         self.reject: Callable[[str, Instant], bool] = lambda uid, now: False
         """Takes back the decision about a pod that waits to be bound, if there is one."""
+        self.carried_out: Callable[[Round, Instant], None] = lambda done, now: None
+        """Told when everything that was asked for at a time is answered."""
         self._cache, self._reports, self._name = cache, reports, scheduler_name
         self._evictions: dict[str, Eviction] = {}
         self._awaited: dict[EntryKey, set[str]] = {}
         self._stuck: dict[EntryKey, int] = {}
         """Entry -> its priority."""
         self._failed: list[EntryKey] = []
+        self._rests: dict[EntryKey, Rest] = {}
 
     # -- before a decision
 
-    def marked(self, heads: Sequence[tuple[Entry, QueueEntry]]) -> list[tuple[Entry, QueueEntry]]:
-        """The heads, those marked that are more important than something that runs."""
+    def marked(self, heads: Sequence[tuple[Entry, QueueEntry]], now: Instant) -> list[tuple[Entry, QueueEntry]]:
+        """The heads, those marked that are more important than something that runs and may evict it."""
         lowest = self._cache.residents.lowest if self.on else None
         if lowest is None:
             return list(heads)
-        return [(entry, replace(head, may_preempt=True) if head.priority > lowest else head) for entry, head in heads]
+
+        def may(head: QueueEntry) -> bool:
+            rest = self._rests.get(head.key)
+            rests = rest is not None and rest.uid == head.uid and now < rest.until
+            return head.priority > lowest and not rests
+
+        return [(entry, replace(head, may_preempt=True) if may(head) else head) for entry, head in heads]
 
     # -- after a decision
 
@@ -113,25 +146,44 @@ class Preempting:
         failed = diagnosis.verdict is Verdict.UNSCHEDULABLE
         return failed and own is not None and bool(own.rejections) and bool(own.nodes)
 
+    def release(self, pods: Iterable[PodRecord]) -> Iterator[Write]:
+        """The room that is held for pods which cannot be placed is anybody's."""
+        for record in pods:
+            if record.nominated_node is not None:
+                yield self._reports.nominate(record, "")
+
+    def gave_up(self, entry: Entry, pods: Iterable[PodRecord], now: Instant) -> Iterator[Write]:
+        """It could not be bound for too long: whoever comes instead is not evicted at once for another try."""
+        known = self._rests.get(entry.key)
+        times = known.times + 1 if known is not None and known.uid == entry.uid else 1
+        until = now + min(FIRST_REST << (times - 1), LONGEST_REST)
+        self._rests = {key: rest for key, rest in self._rests.items() if now < rest.until + LONGEST_REST}
+        self._rests[entry.key] = Rest(entry.uid, times, until)
+        yield from self.release(pods)
+
+    def accepted(self, key: EntryKey) -> None:
+        """A pod of this entry was bound."""
+        self._rests.pop(key, None)
+
     def evict(self, head: QueueEntry, preemption: Preemption, now: Instant) -> Iterator[Write]:
         """Asks for every eviction: first the condition, and once that is answered the deletion.
 
         Pods whose decision can be taken back are not deleted (P26).
         """
-        running = 0
+        asked = Round(head.key.kind, now)
         for victim in preemption.victims:
             record = self._cache.pods[victim.pod]
             if self.reject(victim.uid, now):
                 yield from self._reports.preempted(record, _note(head.key, head.uid, victim.node), now)
                 continue
-            running += 1
+            asked.unanswered += 1
             self._cache.residents.leaving.add(victim.uid)
-            self._evictions[victim.uid] = Eviction(record, head.key, head.uid, victim)
+            self._evictions[victim.uid] = Eviction(record, head.key, head.uid, victim, asked)
             key = victim.pod
             body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [self._condition(head.key.kind, now)]}}
             request = writes.patch("pods", key.namespace, key.name, body, STRATEGIC_PATCH, subresource="status")
             yield Write(request, EvictTag(victim.uid, deletion=False))
-        for group in preemption.groups if running else ():
+        for group in preemption.groups if asked.unanswered else ():
             body = {"status": {"conditions": [self._condition(head.key.kind, now)]}}
             namespace, name = group.key
             request = writes.patch(RESOURCE[group.kind], namespace, name, body, STRATEGIC_PATCH, subresource="status")
@@ -154,20 +206,27 @@ class Preempting:
             return
         key = eviction.record.key
         if response.status == 404 or (response.status == 409 and tag.deletion):
-            self._over(tag.uid)  # It is gone already, or another one has its name.
+            self._over(tag.uid, now)  # It is gone already, or another one has its name.
         elif not tag.deletion:
             yield Write(writes.delete("pods", key.namespace, key.name, uid=tag.uid), EvictTag(tag.uid, deletion=True))
         elif response.ok:
-            del self._evictions[tag.uid]
+            self._ended(tag.uid, now)
             note = _note(eviction.preemptor, eviction.preemptor_uid, eviction.victim.node)
             yield from self._reports.preempted(eviction.record, note, now)
         else:
-            self._over(tag.uid)
+            eviction.round.failed = True
+            self._over(tag.uid, now)
             self._failed.append(eviction.preemptor)
 
-    def _over(self, uid: str) -> None:
-        del self._evictions[uid]
+    def _over(self, uid: str, now: Instant) -> None:
+        self._ended(uid, now)
         self._cache.residents.leaving.discard(uid)
+
+    def _ended(self, uid: str, now: Instant) -> None:
+        asked = self._evictions.pop(uid).round
+        asked.unanswered -= 1
+        if not asked.unanswered:
+            self.carried_out(asked, now)
 
     def note(self, entry: Entry, diagnosis: Diagnosis, priority: int) -> None:
         """An entry failed: what it waits for, if others run that could make room."""
@@ -183,7 +242,7 @@ class Preempting:
 
     # -- as things change
 
-    def cured(self, left: Iterable[PodRecord], *, nodes: bool) -> Iterator[tuple[EntryKey, bool]]:
+    def cured(self, left: Iterable[PodRecord], now: Instant, *, nodes: bool) -> Iterator[tuple[EntryKey, bool]]:
         """Entries to be tried again, and whether at once: those that waited for room that is free now, and those for
         which evicting may help by now, since somebody more important left, or a node (`nodes`) or a group changed.
         """
@@ -195,7 +254,7 @@ class Preempting:
         highest: int | None = None
         for record in left:
             if record.uid in self._evictions:
-                del self._evictions[record.uid]
+                self._ended(record.uid, now)
             priority = self._priority(record)
             highest = priority if highest is None else max(highest, priority)
             for key, awaited in tuple(self._awaited.items()):

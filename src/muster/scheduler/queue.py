@@ -115,8 +115,7 @@ class Queue:
 
     def _place(self, entry: Entry, now: Instant, news: News) -> None:
         """Puts an entry that is not being decided where it belongs now."""
-        entry.hold = hold_of(self.cache, entry.key)
-        if entry.hold is not None:
+        if entry.held_by(hold_of(self.cache, entry.key), now):
             self._waiting.remove(entry)
             entry.state, entry.diagnosis = State.HELD, None
             self._pass_on(entry)
@@ -285,7 +284,7 @@ class Queue:
             if heads and (alone or pods + size > MOST_PODS or groups >= most):
                 break
             heapq.heappop(self._active)
-            entry.state, entry.news = State.DECIDING, News.NOTHING
+            entry.state, entry.news, entry.taken = State.DECIDING, News.NOTHING, size
             heads.append((entry, self.head(entry)))
             pods += size
             groups += entry.key.kind is not EntryKind.POD
