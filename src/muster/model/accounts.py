@@ -19,6 +19,7 @@ class Ending(Enum):
     NODE_LOST = "a node went away or changed"
     ROOM_TAKEN = "others took the room"
     REFUSED = "the server refused to evict"
+    UNBOUND = "the server refused to bind"
     ELSEWHERE = "something else in the cluster changed"
 
 
@@ -70,6 +71,8 @@ def _outcome(account: Account) -> str:
             return f"it was not bound: the room was taken by {who}"
         case Ending.REFUSED:
             return "it was not bound: the server refused to evict"
+        case Ending.UNBOUND:
+            return "it was not bound: the server refused to bind it, so that it evicts nobody for a while"
     return "it was not bound: the cluster changed elsewhere"
 
 

@@ -119,6 +119,11 @@ class Accounts:
         if tried is None or tried.outcome not in _STILL:
             yield from self._fail(head, now)
 
+    def unbound(self, key: EntryKey, now: Instant) -> Iterator[Write]:
+        """The server refused to bind it until it gave the room back."""
+        if key in self._open:
+            yield from self._close(self._open[key], Ending.UNBOUND, now)
+
     def _fail(self, head: QueueEntry, now: Instant) -> Iterator[Write]:
         it = self._open.get(head.key)
         if it is not None:

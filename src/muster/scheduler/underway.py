@@ -9,12 +9,14 @@ from muster.api.instant import Instant
 from muster.model.keys import Key
 from muster.model.records import EntryKey
 from muster.scheduler import diagnoses
+from muster.scheduler.accounts import Accounts
 from muster.scheduler.bindings import WAITING, Binding, Step
 from muster.scheduler.commit import Commit
 from muster.scheduler.devices import CLAIM
 from muster.scheduler.effects import SchedulerEffect
 from muster.scheduler.entries import LONGEST_BACKOFF, News
 from muster.scheduler.heldback import HeldBack
+from muster.scheduler.preempting import Preempting
 from muster.scheduler.queue import PATIENCE, Queue
 from muster.scheduler.recording import Record, RecordTag, Saved, root_group
 from muster.scheduler.reports import Reports
@@ -28,12 +30,23 @@ CONFLICT = 409
 class Underway:
     """Drives what `Commit` holds, and tells queue and users what becomes of it."""
 
-    def __init__(self, commit: Commit, queue: Queue, watching: Watching, reports: Reports, heldback: HeldBack) -> None:
+    def __init__(
+        self,
+        commit: Commit,
+        queue: Queue,
+        watching: Watching,
+        reports: Reports,
+        heldback: HeldBack,
+        preempting: Preempting,
+        accounts: Accounts,
+    ) -> None:
         self._commit, self._queue, self._watching = commit, queue, watching
         self._reports, self._heldback, self._cache = reports, heldback, commit.cache
+        self._preempting, self._accounts = preempting, accounts
 
     def bound(self, binding: Binding, now: Instant) -> Iterator[SchedulerEffect]:
         if binding.step is Step.BOUND:
+            self._preempting.accepted(binding.entry)
             yield from self.announce(binding, now)
         elif binding.step is Step.DROPPED:
             self._back_to_queue(binding.entry, binding.message, now)
@@ -147,7 +160,7 @@ class Underway:
                 self._replan(record, now)
             elif recording.is_stuck(record, now):
                 self._commit.drop_recording(record)
-                self._back_to_queue(record.entry, record.message, now, LONGEST_BACKOFF)
+                yield from self._give_room_back(record.entry, record.message, now)
             else:
                 yield from recording.write(record)
 
@@ -172,7 +185,15 @@ class Underway:
     def give_up(self, now: Instant) -> Iterator[SchedulerEffect]:
         for key, message in self._commit.give_up(now):
             yield from self._come_back(key, message, now)
-            self._back_to_queue(key, message, now, LONGEST_BACKOFF)
+            yield from self._give_room_back(key, message, now)
+
+    def _give_room_back(self, key: EntryKey, message: str, now: Instant) -> Iterator[SchedulerEffect]:
+        """It was refused for too long: others get a turn, in the room that was made for it too."""
+        self._back_to_queue(key, message, now, LONGEST_BACKOFF)
+        entry = self._queue.entries.get(key)
+        if entry is not None:
+            yield from self._preempting.gave_up(entry, self._queue.pending(key), now)
+            yield from self._accounts.unbound(key, now)
 
     def _back_to_queue(self, key: EntryKey, message: str, now: Instant, wait: Instant | None = None) -> None:
         """What was placed and could not be bound is pending again, behind a backoff, so that others get a turn."""
