@@ -63,14 +63,6 @@ class Rest(NamedTuple):
     until: Instant
 
 
-class Rest(NamedTuple):
-    """The server refused to bind an entry until it gave its slots back: for a while it evicts nobody."""
-
-    uid: str
-    times: int
-    until: Instant
-
-
 class Preempting:
     """Evictions under way, entries that wait for them, and entries for which evicting would not have helped."""
 
