@@ -347,3 +347,27 @@ def test_a_plan_of_2000_pods_takes_little_of_what_annotations_may_have():
 
 def test_a_bomb_is_no_plan():
     assert decode("z:" + b85encode(zlib.compress(b" " * (64 << 20))).decode()) == {}
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_pod_whose_plan_is_being_recorded_is_taken_back_and_not_deleted_if_somebody_needs_its_room(more):
+    """P26: nobody was told of it yet. `more`: so many members beyond the minimum, which then go on without it."""
+    driver = Driver(preemption=True)
+    driver.refuse = {"plan:m": 503}
+    driver.create(node_manifest("n1", gpus=2 + more))
+    group, *members = gang_manifests("m", 2 + more, min_count=2, gpus=1, priority=0)
+    driver.create(group, *members)
+    assert driver.bound() == set()
+    driver.create(pod_manifest("urgent", gpus=1, priority=10))
+    assert driver.bound() == {"urgent"}
+    assert not [request for request in driver.requests if request.method == "DELETE"]
+    kept = set(driver.scheduler.commit.bindings)
+    assert len(kept) == (2 if more else 0)
+    driver.refuse = {}
+    driver.advance(60)
+    assert len(driver.bound()) == 1 + (2 if more else 0)
+    driver.create(node_manifest("n2", gpus=2))
+    driver.advance(60)
+    assert driver.bound() == {"urgent", *(f"m-{rank}" for rank in range(2 + more))}
+    driver.advance(5)
+    assert driver.plan("m") is None

@@ -80,7 +80,7 @@ ENDED = frozenset({Step.DONE, Step.DROPPED})
 SETTLED = ENDED | {Step.BOUND}
 ON_THE_WIRE = frozenset({Step.BINDING, Step.RETRYING})
 """The binding was sent, and is not known to have been accepted."""
-WAITING = frozenset({Step.CLAIMING, Step.READY, Step.RETRYING})
+UNTOLD = frozenset({Step.RECORDING, Step.CLAIMING, Step.READY, Step.RETRYING})
 """Nothing that binds the pod is on its way."""
 
 

@@ -129,6 +129,11 @@ class Commit:
         for binding in record.waiting:
             self.drop(binding)
 
+    def drop_out_of_reach(self, record: Record) -> None:
+        """The same, once too few of its pods are left for the minimum."""
+        if self._is_out_of_reach(record.entry):
+            self.drop_recording(record)
+
     def _send(self, binding: Binding, now: Instant) -> Iterator[Write]:
         if self.lacks_claims(binding.record):
             yield from self._prepare(binding, now)

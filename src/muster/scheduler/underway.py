@@ -10,7 +10,7 @@ from muster.model.keys import Key
 from muster.model.records import EntryKey
 from muster.scheduler import diagnoses
 from muster.scheduler.accounts import Accounts
-from muster.scheduler.bindings import WAITING, Binding, Step
+from muster.scheduler.bindings import UNTOLD, Binding, Step
 from muster.scheduler.commit import Commit
 from muster.scheduler.devices import CLAIM
 from muster.scheduler.effects import SchedulerEffect
@@ -167,10 +167,13 @@ class Underway:
     def reject(self, uid: str, now: Instant) -> bool:
         """Takes back the decision about a pod that waits to be bound (P26); False: it does not wait."""
         binding = self._commit.bindings.get(uid)
-        if binding is None or binding.step not in WAITING:
+        if binding is None or binding.step not in UNTOLD:
             return False
         binding.message = "its room was taken by something more important"
+        record = self._commit.recording.records.get(binding.entry) if binding.step is Step.RECORDING else None
         self._commit.drop(binding)
+        if record is not None:
+            self._commit.drop_out_of_reach(record)
         self._commit.drop_hopeless(binding.entry)
         self._commit.drop_short(binding.entry)
         self._watching.refresh(binding.entry, now, News.CURE)
