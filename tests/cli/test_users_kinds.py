@@ -86,6 +86,21 @@ def test_a_definition_and_its_first_object_come_in_one_file_and_are_worked_with(
     assert '"one" not found' in said("get tr one", 1)
 
 
+def test_a_kind_that_muster_has_no_columns_for_is_shown_as_the_server_shows_it(said, tmp_path):
+    spec = (
+        "{replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: []}}}"
+    )
+    spec = spec.replace("[]", "[{name: c, image: i}]")
+    (tmp_path / "web.yaml").write_text(
+        f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {spec}\n"
+    )
+    said("apply -f web.yaml")
+    head, row = said("get deploy").splitlines()
+    assert head.split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"] and row.split()[:2] == ["web", "0/0"]
+    assert said("get deploy -A").split()[:2] == ["NAMESPACE", "NAME"]
+    assert said("delete deploy web")
+
+
 def test_a_definition_goes_after_the_objects_of_its_kind_that_are_in_the_same_file(said):
     said("apply -f all.yaml")
     assert said("delete -f all.yaml").splitlines() == [

@@ -48,7 +48,7 @@ def get(target: Target, output: str, selector: str, server: str | None) -> int:
     if output == TREE:
         return _tree(client, kind, names, target.namespace, selector)
     query = {"labelSelector": selector} if selector else None
-    if output == "table" and kind not in catalog.KINDS:
+    if output == "table" and not (kind in catalog.KINDS and printing.has_columns(kind)):
         paths = [kind.path(target.namespace, name) for name in names] or [kind.path(target.namespace)]
         tables = [client.get(path, query, printing.AS_TABLE) for path in paths]
         printing.show_tables(kind, tables, with_namespace=kind.namespaced and target.namespace is None)

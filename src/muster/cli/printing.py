@@ -80,6 +80,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def has_columns(kind: Kind) -> bool:
+    """Whether it is shown in columns chosen here, not in those of the server."""
+    return kind.kind in _COLUMNS
+
+
 def _columns(kind: str) -> list[Column]:
     name: Column = ("NAME", lambda item: _at(item, "metadata.name"))
     return [name, *_COLUMNS.get(kind, [_AGE])]
