@@ -193,7 +193,7 @@ def test_a_new_list_tells_only_what_has_changed():
 def test_the_rest_of_a_list_that_is_not_kept_any_more_is_asked_for_without_pages():
     reflector = Reflector("pods", Random(1))
     reflector.page([], "5", "more")
-    assert reflector.step == List(PAGE, "more")
+    assert reflector.step == List(2 * PAGE, "more")
     reflector.list_refused(GONE)
     assert reflector.step == List(0)
 

@@ -60,6 +60,7 @@ def checks(session: Session) -> dict[str, str]:
     refused = [text for (verb, _), text in session.remote.refusals.standing.items() if verb in ("list", "watch")]
     return {
         "listed": f"not listed yet: {', '.join(unlisted)}" if unlisted else "",
+        "heard": "" if unlisted or session.heard else "what was listed is not taken in yet",
         "server": "" if session.transport.reached is not False else "cannot be reached",
         "allowed": "; ".join(refused),
     }

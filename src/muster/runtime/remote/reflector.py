@@ -16,8 +16,8 @@ from muster.api.machine import ADDED, DELETED, MODIFIED, Listed, Observed
 from muster.api.object import Object
 from muster.runtime.remote.retry import STREAMS, Backoff, asked_to_wait
 
-PAGE = 500
-"""Objects of one page of a list."""
+PAGE, LARGEST = 500, 4_000
+"""Objects of the first page of a list; each further one is twice as large, up to the other."""
 GONE = 410
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 Name = tuple[str, str]
@@ -95,7 +95,7 @@ class Reflector:
         self._pages.extend(objects)
         self._failures = 0
         if token:
-            self.step = List(PAGE, token)
+            self.step = List(min(2 * self.step.limit, LARGEST), token)
             return []
         found, self._pages, self._whole = self._pages, [], False
         self.step, self._quiet = Follow(revision), True

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import Any, cast
 
 from muster.api.gates import FeatureGates
 from muster.api.instant import SECOND
+from muster.api.machine import Listed
 from muster.engine.profile import Profile
 from muster.runtime.clock import Clock
+from muster.runtime.local import Inbox
 from muster.runtime.loop import Loop, Station
 from muster.runtime.remote.discovery import COMPOSITES, GROUPS, Offer
 from muster.runtime.remote.election import Election, Terms
@@ -26,6 +29,8 @@ from muster.scheduler.events import Pause, Resume
 from muster.scheduler.machine import Scheduler
 
 LOG = Log("scheduler")
+LOOK_EVERY = 0.05
+"""Seconds between looks whether everything was listed, before the election."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,11 @@ class Employed:
 
     def resume(self) -> None:
         self.loop.send(self.station, Resume())
+
+
+def first(inbox: Inbox) -> Iterator[Any]:
+    """Of what a machine has not been told yet, what can be of its first lists."""
+    return islice(inbox, 50)
 
 
 class Session:
@@ -171,6 +181,18 @@ class Session:
         for one in self.employed:
             self.loop.rebuild(one.station)
 
+    @property
+    def heard(self) -> bool:
+        """Whether every scheduler has taken in what was listed first."""
+        inboxes = (one.station.inbox for one in self.employed)
+        return self.remote.synced and not any(isinstance(event, Listed) for inbox in inboxes for event in first(inbox))
+
+    async def _elect(self, leader: Leader) -> None:
+        """Takes part in the election once there is something to decide by."""
+        while not self.heard:
+            await asyncio.sleep(LOOK_EVERY)
+        await leader.run()
+
     async def run(self, ended: asyncio.Event) -> None:
         """Schedules until `ended` is set, or something that must not end has.
 
@@ -179,7 +201,7 @@ class Session:
         """
         running: list[asyncio.Task[Any]] = [asyncio.create_task(self.loop.run(), name="loop")]
         if self.leader is not None:
-            running.append(asyncio.create_task(self.leader.run(), name="leader"))
+            running.append(asyncio.create_task(self._elect(self.leader), name="leader"))
         waiting = asyncio.create_task(ended.wait())
         try:
             done, _ = await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)

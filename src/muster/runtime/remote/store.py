@@ -22,9 +22,9 @@ from muster.runtime.remote.reflector import News, Reflector
 from muster.runtime.remote.refusals import FORBIDDEN, UNAUTHORIZED, Refusals, object_of, resource_of, verb_of
 from muster.runtime.remote.transport import Transport, unreached
 
-EVENTS_AT_A_TIME = 8
+EVENTS_AT_A_TIME = 16
 """Writes of Events that are under way at a time, so that they do not hold up bindings."""
-MOST_EVENTS = 5_000
+MOST_EVENTS = 20_000
 """Events that wait to be written; beyond that they are dropped."""
 FOR_EVER = math.inf
 
