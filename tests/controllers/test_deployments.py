@@ -121,6 +121,26 @@ def test_going_back_makes_the_old_version_the_newest_again_and_keeps_its_numbers
     assert cluster.get("deployments", "web")["metadata"]["annotations"][REVISION] == "3"
 
 
+def test_what_a_typed_client_makes_of_a_template_is_no_other_template():
+    """kubectl's undo and every client in Go write `resources: {}` and nulls where people write nothing."""
+    cluster = world(deployment())
+    before = {each["metadata"]["uid"] for each in cluster.all("pods")}
+    template = cluster.get("deployments", "web")["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    rewritten = {**container, "resources": {}, "env": []}
+    meta = {**template["metadata"], "creationTimestamp": None, "annotations": {}}
+    again = {"metadata": meta, "spec": {**template["spec"], "containers": [rewritten], "nodeSelector": {}}}
+    cluster.patch("deployments", "web", {"spec": {"template": again}})
+    cluster.advance(30)
+    assert {each["metadata"]["uid"] for each in cluster.all("pods")} == before
+    assert len(cluster.all("replicasets")) == 1
+    set_image(cluster, "v2")
+    cluster.advance(30)
+    cluster.patch("deployments", "web", {"spec": {"template": {"spec": {"containers": [container]}}}})
+    cluster.advance(30)
+    assert sizes(cluster) == {"v1": 3, "v2": 0}
+
+
 def test_only_as_many_old_versions_are_kept_as_it_says():
     cluster = world(deployment(revisionHistoryLimit=2))
     for number in range(2, 7):

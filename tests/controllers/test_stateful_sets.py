@@ -179,6 +179,16 @@ def test_on_delete_leaves_updating_to_the_user() -> None:
     assert images(cluster) == {"web-0": "2", "web-1": "1"}
 
 
+def test_what_a_typed_client_makes_of_a_template_is_no_other_revision() -> None:
+    cluster = settled(stateful_set(replicas=2))
+    before = {each["metadata"]["uid"] for each in cluster.all("pods")}
+    given = cluster.get("statefulsets", "web")["spec"]["template"]
+    containers = [{**each, "resources": {}} for each in given["spec"]["containers"]]
+    update(cluster, template={**given, "spec": {**given["spec"], "containers": containers}})
+    assert {each["metadata"]["uid"] for each in cluster.all("pods")} == before
+    assert len(cluster.all("controllerrevisions")) == 1
+
+
 def test_revisions_are_kept_up_to_the_limit_and_an_old_one_becomes_the_newest_again() -> None:
     cluster = settled(stateful_set(replicas=1, revisionHistoryLimit=2))
     first = cluster.status("statefulsets", "web")["updateRevision"]

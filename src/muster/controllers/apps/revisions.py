@@ -12,7 +12,7 @@ from muster.api.machine import Effect, Write
 from muster.api.object import Object
 from muster.controllers.apps.care import reference_to
 from muster.controllers.apps.children import Children
-from muster.controllers.apps.names import template_hash
+from muster.controllers.apps.names import canonical, template_hash
 from muster.controllers.apps.owner import Owner
 from muster.controllers.pod_status import deleted
 from muster.controllers.writing import Pending, controller_of
@@ -35,6 +35,11 @@ class Settled(NamedTuple):
 def data_of(owner: Raw) -> dict[str, Any]:
     """The patch that gives an owner the template that it has now."""
     return {"spec": {"template": {**(owner["spec"].get("template") or {}), "$patch": "replace"}}}
+
+
+def _alike(data: Any, other: Any) -> bool:
+    """Whether two such patches give the same template."""
+    return data == other or canonical(data) == canonical(other)
 
 
 def template_of(revision: Object) -> dict[str, Any]:
@@ -114,6 +119,7 @@ class Revisions:
         there, data = self.of(owner), data_of(owner.object.raw)
         newest = number_of(there[-1]) if there else 0
         same = [each for each in there if each.raw.get("data") == data]
+        same = same or [each for each in there if _alike(each.raw.get("data"), data)]
         if not same:
             return Settled(None, there, self._make(owner, data, newest + 1))
         if same[-1] is there[-1]:
@@ -143,7 +149,7 @@ class Revisions:
         there = Object(response.body)
         controller = controller_of(there)
         mine = controller is None or controller.get("uid") == owner.uid
-        if not mine or there.raw.get("data") != data_of(owner.object.raw):
+        if not mine or not _alike(there.raw.get("data"), data_of(owner.object.raw)):
             self._collisions[owner.uid] = self.collisions(owner) + 1
 
     def _make(self, owner: Owner, data: Raw, number: int) -> list[Effect]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from muster.api.object import Object
 from muster.controllers.apps.care import reference_to
-from muster.controllers.apps.names import template_hash
+from muster.controllers.apps.names import canonical, template_hash
 from muster.controllers.pod_status import deleted
 
 Json = Mapping[str, Any]
@@ -83,16 +83,28 @@ def _number(text: str) -> int | None:
 def sort_out(deployment: Json, found: Iterable[Object]) -> tuple[Version | None, list[Version]]:
     """The version with the present template (the oldest, should there be several), and the others, old ones first."""
     versions = sorted((Version.of(each) for each in found), key=lambda version: version.age)
-    wanted = _plain(deployment["spec"].get("template") or {})
-    new = next((each for each in versions if _plain(each.object.raw["spec"].get("template") or {}) == wanted), None)
+    wanted = deployment["spec"].get("template") or {}
+    new = next((each for each in versions if _same(each, wanted, _unlabelled)), None)
+    if new is None:
+        new = next((each for each in versions if _same(each, wanted, _plain)), None)
     return new, [each for each in versions if each is not new]
 
 
-def _plain(template: Json) -> Json:
+def _same(version: Version, template: Json, read: Callable[[Json], Json]) -> bool:
+    return read(version.object.raw["spec"].get("template") or {}) == read(template)
+
+
+def _unlabelled(template: Json) -> Json:
     """The template without the label that a controller has added."""
-    meta = {key: value for key, value in (template.get("metadata") or {}).items() if value and key != "labels"}
-    labels = {k: v for k, v in ((template.get("metadata") or {}).get("labels") or {}).items() if k != HASH}
+    meta = template.get("metadata") or {}
+    labels = {key: value for key, value in (meta.get("labels") or {}).items() if key != HASH}
     return {**template, "metadata": {**meta, "labels": labels}}
+
+
+def _plain(template: Json) -> Json:
+    """The same without what says nothing: what typed clients write of a template is not another one."""
+    plain: Json = canonical(_unlabelled(template))
+    return plain
 
 
 def hash_of(deployment: Json) -> str:
