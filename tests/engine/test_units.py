@@ -91,3 +91,18 @@ def test_what_units_use_is_what_their_pods_use() -> None:
         field = Field(instance.snapshot(), instance.entry.priority)
         names = ("cpu", "nvidia.com/gpu", "nothing")
         assert field.usage(names).T.tolist() == [[dict(pod.usage).get(name, 0) for name in names] for pod in field.pods]
+
+
+def test_whoever_cannot_be_deleted_is_no_victim_and_neither_is_who_would_go_with_it() -> None:
+    one, all_of = builders.group("one", 1), builders.group("all", 2, disruption_all=True)
+    pods = [
+        builders.pod("alone", node="n1"),
+        builders.pod("one-1", group="one", node="n1"),
+        builders.pod("one-2", group="one", node="n1"),
+        builders.pod("all-1", group="all", node="n1"),
+        builders.pod("all-2", group="all", node="n1"),
+    ]
+    made = builders.snapshot([builders.node("n1", gpus=8)], pods, groups=[one, all_of])
+    spared = frozenset(pod.uid for pod in pods if pod.key.name in ("one-1", "all-2"))
+    field = Field(replace(made, running=Running(tuple(pods), spared=spared)), 10)
+    assert [pod.key.name for pod in field.pods] == ["alone", "one-2"]

@@ -88,3 +88,32 @@ def test_a_new_scheduler_keeps_the_account_of_whoever_is_nominated():
     driver.delete("Pod", "low")
     driver.advance(2)
     assert last(driver).ending is Ending.BOUND
+
+
+def test_whom_the_server_does_not_delete_is_let_be_and_somebody_else_goes():
+    driver = Driver(preemption=True)
+    driver.create(node_manifest("n1", gpus=1), node_manifest("n2", gpus=1))
+    driver.create(pod_manifest("low1", gpus=1, nodeName="n1"), pod_manifest("low2", gpus=1, nodeName="n2"))
+    keep = driver._carry_out
+    asked = []
+
+    def carry_out(request):
+        if request.method == "DELETE":
+            asked.append(request.path.split("/")[-1])
+            if asked[-1] == "low1":
+                return Response(403, {"message": "not this one"})
+            driver.delete("Pod", asked[-1])
+            return Response(200, {})
+        return keep(request)
+
+    driver._carry_out = carry_out
+    driver.create(pod_manifest("vip", gpus=1, priority=10))
+    driver.advance(60)
+    assert asked == ["low1", "low2"]
+    assert driver.nodes_of("vip") == ["n2"]
+    first = driver.scheduler.accounts.closed[0]
+    assert (first.ending, first.who) == (Ending.REFUSED, ("default/low1",))
+    assert (
+        "PreemptionLost",
+        "default/low1 on n1 was to be evicted for it; it was not bound: the server refused to evict default/low1",
+    ) in driver.told("Pod", "vip")

@@ -47,7 +47,8 @@ NAMED = 3
 def sentence(account: Account) -> str:
     """In English: who was evicted for it, and what came of that. A part of `wording`."""
     names = [f"{victim.pod} on {victim.node}" for victim in account.victims]
-    evicted = f"{_listed(names)} {'was' if len(names) == 1 else 'were'} evicted for it" if names else _EARLIER
+    meant = "to be " if account.ending is Ending.REFUSED else ""
+    evicted = f"{_listed(names)} {'was' if len(names) == 1 else 'were'} {meant}evicted for it" if names else _EARLIER
     return f"{evicted}; {_outcome(account)}"
 
 
@@ -70,7 +71,7 @@ def _outcome(account: Account) -> str:
         case Ending.ROOM_TAKEN:
             return f"it was not bound: the room was taken by {who}"
         case Ending.REFUSED:
-            return "it was not bound: the server refused to evict"
+            return f"it was not bound: the server refused to evict {who or 'them'}"
         case Ending.UNBOUND:
             return "it was not bound: the server refused to bind it, so that it evicts nobody for a while"
     return "it was not bound: the cluster changed elsewhere"

@@ -32,6 +32,8 @@ class Running:
     budgets: tuple[DisruptionBudget, ...] = ()
     kept: Columns | None = None
     """The columns of `pods`, where somebody keeps them."""
+    spared: frozenset[str] = frozenset()
+    """Uids of pods that the server has just refused to delete: they, and what would go with them, are no victims."""
 
     @property
     def columns(self) -> Columns:

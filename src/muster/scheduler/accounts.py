@@ -145,7 +145,9 @@ class Accounts:
             return Ending.ROOM_TAKEN, tuple(f"{name} (priority {-order})" for order, name in sorted(taken))
         if _asks(head) != it.asks:
             return Ending.CHANGED, ()
-        return (Ending.REFUSED if it.refused else Ending.ELSEWHERE), ()
+        if it.refused:
+            return Ending.REFUSED, tuple(str(one.pod) for one in it.account.victims if one.uid in it.refused)
+        return Ending.ELSEWHERE, ()
 
     def _close(self, it: _Open, ending: Ending, now: Instant, who: tuple[str, ...] = ()) -> Iterator[Write]:
         account = replace(it.account, ending=ending, ended_at=now, who=who)

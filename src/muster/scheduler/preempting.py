@@ -25,6 +25,9 @@ RESOURCE = {EntryKind.POD_GROUP: "podgroups", EntryKind.COMPOSITE: "compositepod
 FIRST_REST: Instant = MINUTE
 """So long an entry evicts nobody after it could not be bound; twice as long each time, up to `LONGEST_REST`."""
 LONGEST_REST: Instant = 64 * MINUTE
+SPARED: Instant = 5 * MINUTE
+"""So long a pod is no victim after the server refused to delete it for a reason that time does not change."""
+_FOR_NOW = frozenset({0, 408, 409, 429})
 
 
 class EvictTag(NamedTuple):
@@ -86,7 +89,10 @@ class Preempting:
 
     def marked(self, heads: Sequence[tuple[Entry, QueueEntry]], now: Instant) -> list[tuple[Entry, QueueEntry]]:
         """The heads, those marked that are more important than something that runs and may evict it."""
-        lowest = self._cache.residents.lowest if self.on else None
+        residents = self._cache.residents
+        if residents.spared:
+            residents.spared = {uid: until for uid, until in residents.spared.items() if now < until}
+        lowest = residents.lowest if self.on else None
         if lowest is None:
             return list(heads)
 
@@ -215,6 +221,8 @@ class Preempting:
             yield from self._reports.preempted(eviction.record, note, now)
         else:
             eviction.round.failed = True
+            if response.status < 500 and response.status not in _FOR_NOW:
+                self._cache.residents.spared[tag.uid] = now + SPARED
             self._over(tag.uid, now)
             self._failed.append(eviction.preemptor)
 

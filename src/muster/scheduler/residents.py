@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from muster.api.instant import Instant
 from muster.model.keys import Key
 from muster.model.neighbours import PodSelector
 from muster.model.records import CompositeRecord, GroupRecord, Phase, PodRecord
@@ -23,6 +24,8 @@ class Residents:
     def __init__(self) -> None:
         self.leaving: set[str] = set()
         """Uids of pods whose eviction was asked for and is not seen yet."""
+        self.spared: dict[str, Instant] = {}
+        """Uids of pods that the server refuses to delete, and when that is tried again."""
         self.budgets: dict[Key, DisruptionBudget] = {}
         self._roster = Roster()
         self._left: list[PodRecord] = []
@@ -91,7 +94,7 @@ class Residents:
         """All of them; nothing in it changes afterwards."""
         budgets = tuple(self.budgets[key] for key in sorted(self.budgets))
         pods, columns = self._roster.seen()
-        return Running(pods, frozenset(self.leaving), dict(composites), budgets, columns)
+        return Running(pods, frozenset(self.leaving), dict(composites), budgets, columns, frozenset(self.spared))
 
 
 def _at(pod: PodRecord, node: str) -> PodRecord:

@@ -77,7 +77,8 @@ class Field:
         """Of lower priority and terminating already: their room counts as coming free (P10)."""
         index = snapshot.nodes.index
         node = np.array([index.get(name, -1) for name in known.nodes], dtype=np.int64)[known.node]
-        here = np.flatnonzero(lower & stays & ((node >= 0) | (top >= 0)))
+        may_go = lower & stays & ((node >= 0) | (top >= 0)) & ~_spared(running, top)
+        here = np.flatnonzero(may_go)
         self.pods: list[PodRecord] = list(map(there.__getitem__, here.tolist()))
         self.node = node[here]
         """int64[P], -1: a node that does not exist."""
@@ -156,6 +157,15 @@ def _staying(running: Running, known: Columns) -> np.ndarray:
     if running.leaving:
         stays &= np.array([pod.uid not in running.leaving for pod in running.pods], dtype=bool)
     return stays
+
+
+def _spared(running: Running, top: np.ndarray) -> np.ndarray:
+    """bool[R]: those that cannot be deleted, and all that go with one of them (`top`: the group, -1: none)."""
+    if not running.spared:
+        return np.zeros(len(running.pods), dtype=bool)
+    alone = np.array([pod.uid in running.spared for pod in running.pods], dtype=bool)
+    groups = top[alone & (top >= 0)]
+    return alone | np.isin(top, groups)
 
 
 def _numbered(top: np.ndarray, tops: int) -> tuple[np.ndarray, np.ndarray]:
