@@ -292,6 +292,92 @@ def test_a_volume_is_held_for_a_pod_that_is_nominated():
     assert reserved(driver) == {"v1": "c"}
 
 
+def in_zone(name, zone):
+    here = {"key": "zone", "operator": "In", "values": [zone]}
+    return volume(name, nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}})
+
+
+def nominated(name, *claims, node="n1", **more):
+    made = pod(name, *claims, **more)
+    made["status"] = {"nominatedNodeName": node}
+    return made
+
+
+def zone(*volumes, claims=("c", "d")):
+    """Two nodes in one zone, the first of them full, and volumes that both can reach."""
+    driver = Driver()
+    driver.create(
+        node_manifest("n1", cpu="1", labels={"zone": "a"}), node_manifest("n2", cpu="500m", labels={"zone": "a"})
+    )
+    driver.create(
+        pod_manifest("old", cpu="1", nodeName="n1"), storage_class(provisioner="kubernetes.io/no-provisioner")
+    )
+    driver.create(*volumes, *(claim(name) for name in claims))
+    return driver
+
+
+def test_a_volume_that_a_zone_shares_is_held_for_a_pod_that_is_nominated():
+    driver = zone(in_zone("v1", "a"))
+    driver.create(nominated("first", "c", cpu="1", priority=10), pod("second", "d", cpu="0"))
+    assert (reserved(driver), driver.scheduler.cache.assumed) == ({}, {})
+    assert "didn't find available persistent volumes to bind" in message(driver, "second")
+    driver.delete("Pod", "old")
+    driver.advance(15)
+    assert reserved(driver) == {"v1": "c"}
+
+
+def test_what_is_left_of_a_zone_goes_to_others_and_what_is_held_to_somebody_more_important():
+    driver = zone(in_zone("v1", "a"), in_zone("v2", "a"), claims="cde")
+    driver.create(nominated("first", "c", cpu="1", priority=10), pod("second", "d", cpu="0"))
+    assert set(reserved(driver).values()) == {"d"}
+    driver.create(pod("third", "e", cpu="0", priority=11))
+    assert set(reserved(driver).values()) == {"d", "e"}
+
+
+def test_room_that_a_zone_shares_is_held_for_a_pod_that_is_nominated():
+    driver = zone()
+    driver.delete("StorageClass", "late")
+    tracked = {"kind": "CSIDriver", "metadata": {"name": "example.com/disk"}, "spec": {"storageCapacity": True}}
+    meta = {"metadata": {"name": "a"}, "nodeTopology": {"matchLabels": {"zone": "a"}}, "capacity": "1Gi"}
+    driver.create(storage_class(), tracked, {"kind": "CSIStorageCapacity", "storageClassName": "late", **meta})
+    driver.create(nominated("first", "c", cpu="1", priority=10), pod("second", "d", cpu="0"))
+    assert (selected(driver, "c"), selected(driver, "d")) == (None, None)
+    assert "not have enough free storage" in message(driver, "second")
+    driver.delete("Pod", "old")
+    driver.advance(15)
+    assert (selected(driver, "c"), selected(driver, "d")) == ("n1", None)
+
+
+def test_a_zones_volume_is_free_again_when_the_pod_that_is_nominated_goes():
+    driver = zone(in_zone("v1", "a"))
+    driver.create(nominated("first", "c", cpu="1", priority=10), pod("second", "d", cpu="0"))
+    driver.delete("Pod", "first")
+    driver.advance(15)
+    assert reserved(driver) == {"v1": "d"}
+
+
+def test_of_volumes_the_one_is_left_that_a_nominated_pod_can_reach():
+    """The smaller one would be taken first, and is the only one in reach of the node that is held."""
+    driver = Driver()
+    driver.create(
+        node_manifest("n1", cpu="1"), node_manifest("n2", cpu="500m"), pod_manifest("old", cpu="1", nodeName="n1")
+    )
+    driver.create(storage_class(provisioner="kubernetes.io/no-provisioner"), claim("c"), claim("d"))
+    driver.create(volume("v1"), volume("v2", "n2", size="2Gi"))
+    driver.create(nominated("first", "c", cpu="1", priority=10), pod("second", "d", cpu="500m"))
+    assert reserved(driver) == {"v2": "d"}
+    driver.delete("Pod", "old")
+    driver.advance(15)
+    assert reserved(driver) == {"v2": "d", "v1": "c"}
+
+
+def test_a_claim_that_two_nominated_pods_share_holds_one_volume():
+    driver = zone(in_zone("v1", "a"), in_zone("v2", "a"))
+    both = [nominated(f"first-{i}", "c", cpu="1", priority=10) for i in range(2)]
+    driver.create(*both, pod("second", "d", cpu="0"))
+    assert set(reserved(driver).values()) == {"d"}
+
+
 def late_gang(minimum, with_claims, without, gates=GENERIC, group=None):
     driver = Driver(gates)
     driver.create(node_manifest("n1"), storage_class(), *(claim(f"c{i}") for i in range(with_claims)))

@@ -1,7 +1,8 @@
 """Pods that are nominated to a node, as neighbours: they keep others away before they are there, and draw nobody.
 
 As kube-scheduler does, an entry of no higher priority has to fit with them there. What asks for company still has to
-find it among pods that run.
+find it among pods that run. What their claims will need out of volumes or room that several nodes share is kept for
+them too; what one node has for itself is held with its other room (`holds`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from muster.model.keys import Key
 from muster.model.neighbours import Holding, Selection, SelectionIndex
-from muster.model.records import QueueEntry
+from muster.model.records import PodRecord, QueueEntry
 from muster.model.snapshot import Nomination, Snapshot
 
 Kept = TypeVar("Kept", Selection, Holding)
@@ -26,10 +28,15 @@ def with_nominated(snapshot: Snapshot, heads: Sequence[QueueEntry]) -> tuple[Sna
     if not snapshot.nominations or not heads:
         return snapshot, heads
     index = snapshot.nodes.index
-    social = [n for n in snapshot.nominations if n.node in index and _bears(snapshot, n, heads)]
-    if not social:
+    here = [n for n in snapshot.nominations if n.node in index]
+    social = [n for n in here if _bears(snapshot, n, heads)]
+    storing = [n for n in here if _competes(snapshot, n, heads)]
+    if not social and not storing:
         return snapshot, heads
     first, known = heads[0], snapshot.neighbours
+    held = tuple((n.node, n.cls.storage) for n in _others(storing, first) if n.cls.storage is not None)
+    if held:
+        snapshot = replace(snapshot, volumes=replace(snapshot.volumes, held=held))
     asked = SelectionIndex(_asked(first))
     matching: dict[Selection, np.ndarray] = {}
     holding: dict[Holding, np.ndarray] = {}
@@ -43,6 +50,26 @@ def with_nominated(snapshot: Snapshot, heads: Sequence[QueueEntry]) -> tuple[Sna
         return snapshot, heads[:1]
     seen = replace(known, matching={**known.matching, **matching}, holding={**known.holding, **holding})
     return replace(snapshot, neighbours=seen), heads[:1]
+
+
+def _competes(snapshot: Snapshot, nomination: Nomination, heads: Sequence[QueueEntry]) -> bool:
+    """Whether any of the heads may want the volumes that it needs, or the room for them."""
+    storage = nomination.cls.storage
+    if storage is None:
+        return False
+    classes = {kind.class_name for kind, _ in storage.late} | {kind.class_name for _, kind in storage.joint}
+    return bool(classes) and any(
+        pod.volumes is not None and any(_wants(snapshot, pod, use.name) in classes for use in pod.volumes.claims)
+        for entry in heads
+        if _others((nomination,), entry)
+        for pod in entry.pods
+    )
+
+
+def _wants(snapshot: Snapshot, pod: PodRecord, name: str) -> str | None:
+    """The storage class of a claim that has no volume yet."""
+    claim = snapshot.volumes.claims.get(Key(pod.key.namespace, name))
+    return claim.class_name if claim is not None and not claim.volume else None
 
 
 def _others(nominations: Iterable[Nomination], entry: QueueEntry) -> list[Nomination]:

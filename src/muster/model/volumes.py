@@ -154,6 +154,8 @@ class Volumes:
     """Claims of pods that are on their way to their nodes."""
     attachments: tuple[tuple[str, str], ...] = ()
     """(volume, node) of what is attached still, whether a pod uses it or not."""
+    held: tuple[tuple[str, Storage], ...] = ()
+    """(node, what a pod that is nominated there needs), of those that hold against the entry that is decided."""
 
     @cached_property
     def promised(self) -> frozenset[str]:

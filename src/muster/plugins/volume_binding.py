@@ -139,7 +139,20 @@ def _markets(snapshot: Snapshot, classes: Sequence[PodClass]) -> Iterator[_Marke
             joint.add(kind.class_name)
     for name in sorted(kinds):
         supply = _supply(snapshot.nodes, snapshot.volumes, name, tuple(sorted(kinds[name])))
-        yield _Market(name, supply, name in joint)
+        held = tuple(_held(snapshot, supply))
+        yield _Market(name, supply, name in joint, held)
+
+
+def _held(snapshot: Snapshot, supply: Supply) -> Iterator[Want]:
+    """What nominated pods will have to be served with: a claim that several of them use counts once."""
+    index, seen = snapshot.nodes.index, set[object]()
+    for name, storage in snapshot.volumes.held:
+        node = index[name]
+        yield from (Want(supply.place[kind], node, n) for kind, n in storage.late if kind in supply.place)
+        for key, kind in storage.joint:
+            if kind in supply.place and key not in seen:
+                seen.add(key)
+                yield Want(supply.place[kind], node, 1)
 
 
 def _supply(nodes: NodeColumns, known: Volumes, name: str, kinds: tuple[ClaimKind, ...]) -> Supply:
@@ -161,6 +174,7 @@ class _Market:
     supply: Supply
     joint: bool
     """Some claims are used by several pods of the decision."""
+    held: tuple[Want, ...]
 
     def rows(self) -> list[_Row] | None:
         """What can be counted node by node; None: that is not enough."""
@@ -220,6 +234,7 @@ class _Board:
 
     def __init__(self, market: _Market, classes: Sequence[PodClass], start: int) -> None:
         supply = self._supply = market.supply
+        self._held = market.held
         self.start = start
         sees = np.vstack((supply.reached, supply.made, supply.store, supply.allowed[None]))
         _, first, codes = np.unique(sees, axis=1, return_index=True, return_inverse=True)
@@ -272,7 +287,7 @@ class _Board:
 
     def _wants(self, counts: Sequence[np.ndarray], users: Sequence[np.ndarray]) -> list[Want]:
         """What pods that are placed have to be served with."""
-        wants: list[Want] = []
+        wants = list(self._held)
         for k in range(len(self._supply.kinds)):
             placed = counts[self.start + k][:-1] - self._base
             for domain in np.flatnonzero(placed).tolist():

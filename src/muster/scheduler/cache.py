@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muster.model.keys import Key
-from muster.model.mounts import storage_of
+from muster.model.mounts import crowd_of, storage_of
 from muster.model.neighbours import PodDemands
 from muster.model.records import CompositeRecord, EntryKey, EntryKind, GroupRecord, NodeRecord, Phase, PodRecord
 from muster.model.running import Running
 from muster.model.snapshot import Nomination, Snapshot
 from muster.model.volumes import Volumes
-from muster.scheduler.devices import DeviceStock
+from muster.scheduler.devices import CLAIM, DeviceStock
 from muster.scheduler.forest import Forest
 from muster.scheduler.neighbours import Neighbourhood, Tenant
 from muster.scheduler.residents import Residents
 from muster.scheduler.rooms import Holding, Rooms, Touch
-from muster.scheduler.volumes import Stock
+from muster.scheduler.volumes import Stock, Topic
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -176,6 +176,8 @@ class Cache:
         self.residents.move(old if before else None, record if after else None, assumed)
         self._settle(tenant, self._tenant(record))
         self.stock.move(record, was, self._place_of(record))
+        if record.extended_claim and (old is None or old.extended_claim != record.extended_claim):
+            self.devices.moved.add(Topic(CLAIM, Key(record.key.namespace, record.extended_claim)))
         self._join(record)
         self._nominate(old, record)
         return old
@@ -261,13 +263,15 @@ class Cache:
 
     def _storing(self, nominations: tuple[Nomination, ...], known: Volumes) -> tuple[Nomination, ...]:
         """With what the volumes of nominated pods come down to now, so that they are held too."""
-        if all(self.pods[held.pod].volumes is None for held in nominations):
+        storing = [record for held in nominations if (record := self.pods[held.pod]).volumes is not None]
+        if not storing:
             return nominations
+        crowd = crowd_of(storing, known)
         found: list[Nomination] = []
         for held in nominations:
             record = self.pods[held.pod]
             if record.volumes is not None:
-                held = held._replace(cls=replace(held.cls, storage=storage_of(record, known, {})))
+                held = held._replace(cls=replace(held.cls, storage=storage_of(record, known, crowd)))
             found.append(held)
         return tuple(found)
 
@@ -410,6 +414,8 @@ class Cache:
         self._nominations = None
         if known is not None:
             del self._nominated[known.uid]
+            if old is not None and old.volumes is not None:
+                self.stock.no_longer_held(old)
             self.rooms.note_nomination_ended(known.node)
         if wanted is not None:
             self._nominated[wanted.uid] = wanted

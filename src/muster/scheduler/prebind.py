@@ -69,7 +69,7 @@ class Prebind:
                     kind = kind_of(claim)
                     open_claims.setdefault(kind.class_name, {}).setdefault((kind, node), []).append(key)
         for name, wanted in open_claims.items():
-            some = self._share_out(name, wanted)
+            some = self._share_out(name, wanted, self._held(name, placements)) or self._share_out(name, wanted, ())
             if some is None:
                 return None
             found.update(some)
@@ -80,21 +80,37 @@ class Prebind:
         name = known.reservations.get(claim.key, "")
         return name if name and is_reserved_for(known.volumes[name], claim) else ""
 
+    def _held(self, name: str, placements: Sequence[tuple[PodRecord, str]]) -> Sequence[tuple[ClaimKind, str, int]]:
+        """What nominated pods that are as important will need of a class, and where: others leave it to them."""
+        placed = {record.uid for record, _ in placements}
+        most = max(record.priority for record, _ in placements)
+        return [
+            (kind, held.node, number)
+            for held in self._cache.snapshot().nominations
+            if held.uid not in placed and held.priority >= most and held.cls.storage is not None
+            for kind, number in held.cls.storage.late
+            if kind.class_name == name
+        ]
+
     def _share_out(
-        self, name: str, wanted: Mapping[tuple[ClaimKind, str], Sequence[Key]]
+        self,
+        name: str,
+        wanted: Mapping[tuple[ClaimKind, str], Sequence[Key]],
+        held: Sequence[tuple[ClaimKind, str, int]],
     ) -> Mapping[Key, Choice] | None:
         """The volumes of one class; who gets none has one made on its node."""
         nodes, known = self._cache.rooms.columns(), self._cache.stock.columns()
-        supply = Supply(nodes, known, name, (kind for kind, _ in wanted))
+        supply = Supply(nodes, known, name, (*(kind for kind, _ in wanted), *(kind for kind, _, _ in held)))
         if any(node not in nodes.index for _, node in wanted):
             return None
         wants = [Want(supply.place[kind], nodes.index[node], len(keys)) for (kind, node), keys in wanted.items()]
+        wants += [Want(supply.place[kind], nodes.index[node], n) for kind, node, n in held if node in nodes.index]
         given = shared_out(supply, wants, spare=True)
         if given is None:
             return None
         taken: Counter[int] = Counter()
         found: dict[Key, Choice] = {}
-        for ((_, node), keys), lots in zip(wanted.items(), given, strict=True):
+        for ((_, node), keys), lots in zip(wanted.items(), given, strict=False):
             volumes: list[VolumeRecord] = []
             for lot, count in sorted(lots.items()):
                 volumes += supply.lots[lot].volumes[taken[lot] : taken[lot] + count]

@@ -134,6 +134,13 @@ class Stock:
                 name = record.class_name if record is not None else None
                 self._changed(Topic("claim", key), *((Topic("class", name),) if name else ()))
 
+    def no_longer_held(self, record: PodRecord) -> None:
+        """A nominated pod does without what its claims would have needed: others may have it."""
+        claims = (self.claims.get(key) for key in claims_of(record))
+        self.moved.update(
+            Topic("class", claim.class_name) for claim in claims if claim is not None and claim.class_name
+        )
+
     # -- reading
 
     def topics(self, record: PodRecord) -> Iterator[Topic]:
