@@ -39,7 +39,7 @@ def data_of(owner: Raw) -> dict[str, Any]:
 
 def _alike(data: Any, other: Any) -> bool:
     """Whether two such patches give the same template."""
-    return data == other or canonical(data) == canonical(other)
+    return bool(data == other or canonical(data) == canonical(other))
 
 
 def template_of(revision: Object) -> dict[str, Any]:
