@@ -14,6 +14,7 @@ class Ending(Enum):
     """Why an account is closed."""
 
     BOUND = "the preemptor was bound"
+    RESIZED = "the preemptor was resized"
     GONE = "the preemptor went away"
     CHANGED = "the preemptor is not what it was"
     NODE_LOST = "a node went away or changed"
@@ -37,7 +38,9 @@ class Account:
     """None: their room is still being waited for."""
     ended_at: int = 0
     who: tuple[str, ...] = ()
-    """The nodes that were lost, or the pods that took the room."""
+    """The nodes that were lost, or the pods that took the room, or were not deleted."""
+    resize: bool = False
+    """The preemptor is bound, and wants to grow where it is."""
 
 
 NAMED = 3
@@ -56,25 +59,30 @@ _EARLIER = "room was made for it before this scheduler started"
 
 
 def _outcome(account: Account) -> str:
+    if account.ending is None:
+        return "it is to grow into that room" if account.resize else "it is to be placed in that room"
+    done = "resized" if account.resize else "bound"
+    if account.ending in (Ending.BOUND, Ending.RESIZED):
+        return f"it was {done}"
+    if account.ending is Ending.GONE:
+        return f"it went away before it was {done}"
+    return f"it was not {done}: {_reason(account)}"
+
+
+def _reason(account: Account) -> str:
     who = _listed(account.who)
     match account.ending:
-        case None:
-            return "it is to be placed in that room"
-        case Ending.BOUND:
-            return "it was bound"
-        case Ending.GONE:
-            return "it went away before it was bound"
         case Ending.CHANGED:
-            return "it was not bound: its members or their number changed"
+            return "it asks for something else by now" if account.resize else "its members or their number changed"
         case Ending.NODE_LOST:
-            return f"it was not bound: gone or changed since: node {who}"
+            return f"gone or changed since: node {who}"
         case Ending.ROOM_TAKEN:
-            return f"it was not bound: the room was taken by {who}"
+            return f"the room was taken by {who}"
         case Ending.REFUSED:
-            return f"it was not bound: the server refused to evict {who or 'them'}"
+            return f"the server refused to evict {who or 'them'}"
         case Ending.UNBOUND:
-            return "it was not bound: the server refused to bind it, so that it evicts nobody for a while"
-    return "it was not bound: the cluster changed elsewhere"
+            return "the server refused to bind it, so that it evicts nobody for a while"
+    return "the cluster changed elsewhere"
 
 
 def _listed(names: Sequence[str]) -> str:

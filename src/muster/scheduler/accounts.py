@@ -12,7 +12,8 @@ from muster.model.accounts import Account, Ending, sentence
 from muster.model.diagnosis import Diagnosis, Preemption, PreemptionOutcome
 from muster.model.keys import Key
 from muster.model.plan import Nominate, Plan
-from muster.model.records import EntryKey, EntryKind, NodeRecord, Phase, PodRecord, QueueEntry
+from muster.model.records import EntryKey, EntryKind, NodeRecord, Phase, PodClass, PodRecord, QueueEntry
+from muster.model.resizing import ResizeDiagnosis
 from muster.scheduler.cache import Cache
 from muster.scheduler.queue import Queue
 from muster.scheduler.recording import root_group
@@ -36,6 +37,8 @@ class _Open:
     asks: tuple[object, ...]
     ran: frozenset[str]
     """Uids of the members that ran."""
+    cls: PodClass | None = None
+    """What a pod that is to be resized asks for."""
     refused: set[str] = field(default_factory=set)
 
 
@@ -67,10 +70,20 @@ class Accounts:
         if not preemption.victims:
             return
         yield from self._fail(head, now)
-        account = Account(head.key, head.uid, now, preemption.victims)
+        account = Account(head.key, head.uid, now, preemption.victims, resize=head.resize)
         nodes = {step.node for step in plan.steps if isinstance(step, Nominate)}
         nodes |= {victim.node for victim in preemption.victims}
         self._open[head.key] = self._opened(account, head, nodes)
+
+    def resized(self, head: QueueEntry, plan: Plan, diagnosis: Diagnosis, now: Instant) -> Iterator[Write]:
+        """A resize was decided: pods are evicted for it, or it waits, or will not have its room."""
+        tried = diagnosis.preemption
+        if plan.steps and tried is not None:
+            yield from self.evict(head, plan, tried, now)
+            if head.key in self._open:
+                self._open[head.key].cls = head.pods[0].cls
+        elif isinstance(diagnosis, ResizeDiagnosis) and diagnosis.lacking:
+            yield from self.failed(head, diagnosis, now)
 
     def resume(self, now: Instant) -> None:
         """A scheduler that starts: whoever is nominated waits for room that was made before."""
@@ -102,6 +115,11 @@ class Accounts:
         it = self._open.get(key)
         if it is None:
             return
+        if it.account.resize:
+            ending = self._of_resize(it)
+            if ending is not None:
+                yield from self._close(it, ending, now)
+            return
         entry = self._queue.entries.get(key)
         if any(pod.uid not in it.ran and pod.uid not in self._cache.assumed for pod in self._members(key)):
             yield from self._close(it, Ending.BOUND, now)
@@ -112,6 +130,18 @@ class Accounts:
                 yield from self._close(it, Ending.CHANGED, now)
         elif all(pod.uid in it.ran for pod in self._members(key)):
             yield from self._close(it, Ending.GONE, now)
+
+    def _of_resize(self, it: _Open) -> Ending | None:
+        """What became of a pod that was to grow; None: it still waits for its kubelet."""
+        record = self._cache.pods.get(it.account.preemptor.key)
+        if record is None or record.uid != it.account.uid or record.terminating or record.phase is not Phase.BOUND:
+            return Ending.GONE
+        if record.growth is not None:
+            return None
+        if record.cls != it.cls:
+            return Ending.CHANGED
+        has = dict(record.usage if record.allocated is None else record.allocated)
+        return Ending.RESIZED if all(has.get(name, 0) >= wants for name, wants in record.cls.requests) else None
 
     def failed(self, head: QueueEntry, diagnosis: Diagnosis, now: Instant) -> Iterator[Write]:
         """It was tried again and does not fit, without anybody's going being waited for."""
@@ -153,7 +183,7 @@ class Accounts:
         account = replace(it.account, ending=ending, ended_at=now, who=who)
         del self._open[account.preemptor]
         self.closed.append(account)
-        if ending is not Ending.BOUND:
+        if ending not in (Ending.BOUND, Ending.RESIZED):
             yield from self._reports.wasted(it.subject, sentence(account), now)
 
     # -- reading

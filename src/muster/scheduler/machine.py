@@ -366,8 +366,8 @@ class Scheduler:
             return
         if diagnosis.preemption is not None:
             self.metrics.looked_for_victims(head.key.kind, diagnosis.preemption, now - self._asked_at)
-        if plan.steps and diagnosis.preemption is not None:
             yield from self._preempting.evict(head, diagnosis.preemption, now)
+        yield from self.accounts.resized(head, plan, diagnosis, now)
         self.resizes.decided(entry, diagnosis, now)
 
     def _is_current(self, entry: Entry) -> bool:

@@ -278,6 +278,7 @@ class Watching:
         ours = record.uid in self._cache.assumed
         self._cache.put_pod(record)
         self._resizes.pod_changed(known, record, now)
+        self._said.extend(self._accounts.look(EntryKey(EntryKind.POD, record.key), now))
         self._commit.seen(record)
         key = self._cache.owner(record)
         if known is not None and known.group != record.group:
@@ -293,6 +294,7 @@ class Watching:
         old = self._cache.drop_pod(key)
         if old is not None:
             self._resizes.pod_changed(old, None, now)
+            self._said.extend(self._accounts.look(EntryKey(EntryKind.POD, key), now))
             self._reports.forget(old.uid)
             self._commit.gone(old.uid)
             self.refresh(self._cache.owner(old), now, News.LEFT)
