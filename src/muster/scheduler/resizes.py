@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
 from dataclasses import replace
 
 from muster.api.instant import Instant
 from muster.model.diagnosis import Diagnosis
 from muster.model.records import EntryKey, EntryKind, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
-from muster.scheduler.entries import Entry, Order, Seen, State, backoff
+from muster.scheduler.entries import Due, Entry, Order, Seen, State, backoff, due_item
 
 SAFETY_RETRY: Instant = 5 * 60 * 1_000_000
 POD = 0
@@ -17,7 +17,8 @@ POD = 0
 
 
 class Resizes:
-    """A fold over pods and nodes. An entry waits until something happens on its own node (R9).
+    """A fold over pods and nodes. An entry waits until something happens on its own node (R9): what happens elsewhere
+    costs the same, however many wait.
 
     Args:
         on: whether anybody may be evicted for a resize (R13); off, there is never an entry.
@@ -28,7 +29,9 @@ class Resizes:
         self._cache, self._name, self._on = cache, scheduler_name, on
         self._here: dict[str, dict[EntryKey, None]] = {}
         """Node -> entries of pods on it."""
-        self._due: Instant | None = None
+        self._active: list[tuple[Order, EntryKey]] = []
+        """Heaps, this one and the next: items that are outdated are thrown away when they come up."""
+        self._timers: list[Due] = []
 
     # -- as things change
 
@@ -54,6 +57,7 @@ class Resizes:
         if entry is not None:
             entry.attempts += 1
             entry.state, entry.ready_at = State.BACKOFF, now + backoff(entry.attempts)
+            heapq.heappush(self._timers, due_item(entry.ready_at, key))
 
     def _wants(self, record: PodRecord | None) -> bool:
         if record is None or record.growth is None or record.terminating:
@@ -67,7 +71,11 @@ class Resizes:
             assert record.growth is not None and record.node is not None
             entry = self.entries[key] = Entry(key, record.uid, Seen(now, record.growth.since))
             self._here.setdefault(record.node, {})[key] = None
-        entry.order = (-record.priority, True, *entry.seen, record.key, POD)
+        order = (-record.priority, True, *entry.seen, record.key, POD)
+        if entry.order != order:
+            entry.order = order
+            if entry.state is State.ACTIVE:
+                heapq.heappush(self._active, (order, key))
         self._wake(entry)
 
     def _drop(self, record: PodRecord) -> None:
@@ -81,29 +89,41 @@ class Resizes:
         if entry.state is State.DECIDING:
             entry.rejected = 1
         elif entry.state is not State.BACKOFF:
+            self._activate(entry)
+
+    def _activate(self, entry: Entry) -> None:
+        if entry.state is not State.ACTIVE and entry.order is not None:
             entry.state = State.ACTIVE
+            heapq.heappush(self._active, (entry.order, entry.key))
 
     # -- decisions
 
     @property
     def has_active(self) -> bool:
-        return any(entry.state is State.ACTIVE for entry in self.entries.values())
+        return self._first() is not None
+
+    def _first(self) -> Entry | None:
+        while self._active:
+            order, key = self._active[0]
+            entry = self.entries.get(key)
+            if entry is not None and entry.state is State.ACTIVE and entry.order == order:
+                return entry
+            heapq.heappop(self._active)
+        return None
 
     def comes_before(self, other: Order | None) -> bool:
         """Whether a resize is to be decided before the entry of the queue that stands there."""
-        first = min((entry.order for entry in self._active() if entry.order is not None), default=None)
-        return first is not None and (other is None or first[0] <= other[0])
+        first = self._first()
+        return first is not None and first.order is not None and (other is None or first.order[0] <= other[0])
 
     def take(self) -> tuple[Entry, QueueEntry]:
         """The first one that is to be decided; DECIDING until `decided` or `again`."""
-        entry = min(self._active(), key=lambda entry: entry.order or ())
+        entry = self._first()
+        assert entry is not None
         entry.state, entry.rejected = State.DECIDING, 0
         record = self._cache.pods[entry.key.key]
         head = QueueEntry(entry.key, entry.uid, record.priority, entry.seen.since, entry.attempts, (record,))
         return entry, replace(head, may_preempt=True, resize=True)
-
-    def _active(self) -> Iterable[Entry]:
-        return (entry for entry in self.entries.values() if entry.state is State.ACTIVE)
 
     def is_current(self, entry: Entry) -> bool:
         """Whether it is still wanted."""
@@ -111,30 +131,38 @@ class Resizes:
 
     def again(self, entry: Entry) -> None:
         """What was decided does not hold any more."""
-        entry.state = State.ACTIVE
+        self._activate(entry)
 
     def decided(self, entry: Entry, diagnosis: Diagnosis, now: Instant, *, failed: bool = False) -> None:
         """It waits; what happened on its node meanwhile has it decided once more."""
         entry.diagnosis, entry.safety_at = diagnosis, now + SAFETY_RETRY
         if failed:
             self.rest(entry.key, now)
+            return
+        entry.attempts = 0
+        if entry.rejected:
+            self._activate(entry)
         else:
-            entry.state = State.ACTIVE if entry.rejected else State.WAITING
-            entry.attempts = 0
+            entry.state = State.WAITING
+            heapq.heappush(self._timers, due_item(entry.safety_at, entry.key))
 
     # -- timers
 
     def due(self) -> Instant | None:
         """When the next backoff ends, or one that has waited for very long is tried though nothing happened."""
-        times = (
-            entry.ready_at if entry.state is State.BACKOFF else entry.safety_at
-            for entry in self.entries.values()
-            if entry.state in (State.BACKOFF, State.WAITING)
-        )
-        return min(times, default=None)
+        while self._timers:
+            at, _, _, key = self._timers[0]
+            entry = self.entries.get(key)
+            if entry is not None and at == self._due_at(entry):
+                return at
+            heapq.heappop(self._timers)
+        return None
+
+    def _due_at(self, entry: Entry) -> Instant | None:
+        if entry.state is State.BACKOFF:
+            return entry.ready_at
+        return entry.safety_at if entry.state is State.WAITING else None
 
     def woken(self, now: Instant) -> None:
-        for entry in self.entries.values():
-            backing_off = entry.state is State.BACKOFF and entry.ready_at <= now
-            if backing_off or (entry.state is State.WAITING and entry.safety_at <= now):
-                entry.state = State.ACTIVE
+        while (at := self.due()) is not None and at <= now:
+            self._activate(self.entries[heapq.heappop(self._timers)[-1]])
