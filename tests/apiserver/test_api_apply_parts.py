@@ -183,3 +183,29 @@ def test_a_resize_that_is_applied_owns_the_resources(api):
     container = ("f:spec", "f:containers", 'k:{"name":"c"}')
     assert owners(api, POD_PATH, *container, "f:resources", "f:requests", "f:cpu") == [("m", "Apply", "resize")]
     assert owners(api, POD_PATH, *container, "f:image") == [("muster", "Update", "")]
+
+
+@pytest.mark.parametrize(
+    ("container", "said"),
+    [
+        ({"env": [{"name": "A", "value": "1"}, {"name": "A"}]}, '.env: duplicate entries for key [name="A"]'),
+        ({"ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]},
+         '.ports: duplicate entries for key [containerPort=80,protocol="TCP"]'),
+        ({"env": [{"value": "1"}]},
+         '.env: element 0: associative list with keys has an element that omits key field "name"'),
+    ],
+)  # fmt: skip
+def test_items_that_are_not_told_apart_are_not_merged(api, container, said):
+    """Taking one of two would lose what was asked for."""
+    body = {**POD, "spec": {"containers": [{**CONTAINER, **container}]}}
+    answer = apply(api, POD_PATH, body, "me")
+    assert (answer.status, answer.body["reason"]) == (500, "")
+    text = 'failed to create typed patch object (default/p; /v1, Kind=Pod): .spec.containers[name="c"]'
+    assert answer.body["message"].startswith(text + said)
+    assert api.call("GET", POD_PATH).status == 404
+
+
+def test_values_of_a_set_come_once(api):
+    body = {**POD, "metadata": {"name": "p", "finalizers": ["a/b", "a/b"]}}
+    message = apply(api, POD_PATH, body, "me").body["message"]
+    assert message.endswith(': .metadata.finalizers: duplicate entries for key ["a/b"]')

@@ -65,6 +65,30 @@ def _collect(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
                 _collect(shape.item, item, at, found)
 
 
+def mistakes(shape: Shape, value: Any, path: Path = ()) -> Iterator[str]:
+    """What cannot be merged of an applied configuration: items of a list that are not told apart."""
+    if shape.form is Form.WHOLE or not _has_parts(value, shape):
+        return
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if part:
+                yield from mistakes(shape.inner(name), part, (*path, f"f:{name}"))
+        return
+    met: dict[str, int] = {}
+    for number, item in enumerate(value):
+        element = shape.key_of(item)
+        met[element] = met.get(element, 0) + 1
+        if met[element] == 2:
+            which = _shown(element) if element[0] == "k" else f"[{element[2:]}]"
+            yield f"{shown(path)}: duplicate entries for key {which}"
+        omitted = [] if shape.form is Form.SET else shape.keys_left_out(item)
+        if omitted:
+            what = "associative list with keys has an element that omits key field"
+            yield f'{shown(path)}: element {number}: {what} "{omitted[0]}" (and doesn\'t have default value)'
+        if shape.item is not None:
+            yield from mistakes(shape.item, item, (*path, element))
+
+
 def compare(shape: Shape, old: Any, new: Any) -> Changes:
     """What differs between two versions (None for none at all)."""
     changes = Changes(set(), set(), set())

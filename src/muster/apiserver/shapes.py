@@ -84,6 +84,12 @@ class Shape:
         found = {key: item.get(key, self._defaults.get(key)) for key in sorted(self.keys)}
         return f"k:{_text({key: value for key, value in found.items() if value is not None})}"
 
+    def keys_left_out(self, item: Any) -> list[str]:
+        """The keys that an item neither says nor has by default."""
+        if not isinstance(item, dict):
+            return []
+        return [key for key in self.keys if item.get(key) is None and self._defaults.get(key) is None]
+
 
 def _text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
