@@ -1,4 +1,4 @@
-"""Deferred resizes as entries of the scheduler: what happens elsewhere costs nothing, the first one is decided first."""
+"""Deferred resizes as entries: what happens elsewhere costs nothing, and the most important is decided first."""
 
 from __future__ import annotations
 
