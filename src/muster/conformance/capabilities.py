@@ -10,7 +10,7 @@ BUILT = {
     "composite": True,
     "topology": True,
     "preemption": True,
-    "devices": False,
+    "devices": True,
     "volumes": True,
     "affinity": True,
     "spread": True,

@@ -205,7 +205,7 @@ def _any_event(cluster: Observed, items: list[Json]) -> Iterator[str]:
 
 def _claims(cluster: Observed, items: list[Json]) -> Iterator[str]:
     for item in items:
-        what = item.get("name") or "{claim} of {kind} {name}".format(**item["owner"])
+        what = item.get("name") or "{claim} of {kind} {name}".format(**{"claim": "", **item["owner"]})
         claim = _find_claim(cluster, item)
         if claim is None:
             yield f"claim {what} does not exist"
@@ -240,7 +240,7 @@ def _find_claim(cluster: Observed, item: Json) -> Json | None:
             r["kind"] == owner["kind"] and r["name"] == owner["name"] for r in meta.get("ownerReferences") or ()
         )
         notes = (meta.get("annotations") or {}).values()
-        if owned and (owner["claim"] in notes or f"-{owner['claim']}-" in meta["name"]):
+        if owned and ("claim" not in owner or owner["claim"] in notes or f"-{owner['claim']}-" in meta["name"]):
             return claim
     return None
 

@@ -23,6 +23,8 @@ from muster.model.keys import Key
 
 BUDGET = 2_000
 """States of a search for devices; beyond it a node counts as one that cannot serve the claims."""
+PLENTY = 1 << 40
+"""Pods on a node where they need no devices."""
 MOST_COPIES = 128
 """Pods of one kind that are counted on a node; more than that many share no device plugin's node either."""
 
@@ -32,6 +34,8 @@ class Combo(NamedTuple):
 
     own: tuple[ClaimShape, ...]
     joint: tuple[tuple[Key, ClaimShape], ...] = ()
+    extended: tuple[tuple[str, ClaimShape], ...] = ()
+    """By extended resource, what is asked for on nodes where no device plugin offers it (D12)."""
 
 
 class Offers:
@@ -50,8 +54,23 @@ class Offers:
     def _shapes(self) -> Iterable[ClaimShape]:
         for combo in self.combos:
             yield from combo.own
-            for _, shape in combo.joint:
+            for _, shape in (*combo.joint, *combo.extended):
                 yield shape
+
+    def own(self, k: int, node: int) -> tuple[ClaimShape, ...]:
+        """What is to be allocated on a node for each pod of a combo."""
+        combo = self.combos[k]
+        if not combo.extended:
+            return combo.own
+        return (*combo.own, *(shape for resource, shape in combo.extended if not self._plugged[resource][node]))
+
+    @cached_property
+    def _plugged(self) -> Mapping[str, np.ndarray]:
+        """By extended resource (bool[N]): a device plugin offers it."""
+        nodes = self.stock.nodes
+        names = {resource for combo in self.combos for resource, _ in combo.extended}
+        none = np.zeros(len(nodes), dtype=bool)
+        return {name: nodes.alloc[nodes.axis.row[name]] > 0 if name in nodes.axis.row else none for name in names}
 
     @cached_property
     def joint(self) -> tuple[tuple[Key, ClaimShape], ...]:
@@ -77,7 +96,8 @@ class Offers:
         looks = Looks.of(self.stock, self._choices, tuple(self._bonds))
         place = self.stock.columns.place
         taken = [place[key] for key in self._held if key in place]
-        return looks.patterns(np.array(taken, dtype=np.int64), self.wide)
+        found = looks.patterns(np.array(taken, dtype=np.int64), self.wide)
+        return folded((found, *self._plugged.values()), len(found)) if self._plugged else found
 
     # -- verdicts
 
@@ -87,6 +107,8 @@ class Offers:
         return np.array([self._most(int(node)) for node in first], dtype=np.int64)[patterns]
 
     def _most(self, node: int) -> int:
+        if not self.own(0, node):
+            return PLENTY
         copies = 0
         while copies < MOST_COPIES and self.serves({node: (copies + 1,)}):
             copies += 1
@@ -133,11 +155,11 @@ class Offers:
         stock, columns = self.stock, self.stock.columns
         nodes = np.flatnonzero(usable)
         _, first = np.unique(self.patterns[nodes], return_index=True)
-        shapes = (*self.combos[0].own, *(shape for _, shape in self.combos[0].joint))
         best: DeviceLack | None = None
         for node in sorted(nodes[first].tolist()):
             devices = [columns.devices[i] for i in stock.usable(node)]
             holdings = self._holdings(devices)
+            shapes = (*self.own(0, node), *(shape for _, shape in self.combos[0].joint))
             wants = (Want(shape, complete=not stock.incomplete[node]) for shape in shapes)
             lack = next((some for want in wants if (some := lack_of(devices, holdings, want, columns))), None)
             if lack is not None and (best is None or lack.found * best.needed > best.found * lack.needed):
@@ -162,7 +184,7 @@ class Offers:
                 names.append(key)
         for node in sorted(placed):
             for k, copies in enumerate(placed[node]):
-                own = [Want(shape, keys[node], not stock.incomplete[node]) for shape in self.combos[k].own]
+                own = [Want(shape, keys[node], not stock.incomplete[node]) for shape in self.own(k, node)]
                 wants += own * copies
                 names += [None] * (len(own) * copies)
         devices = [columns.devices[i] for i in sorted({i for some in usable.values() for i in some})]

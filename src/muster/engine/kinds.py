@@ -45,7 +45,7 @@ class Kinds:
         demands = [pod_class.demands for pod_class in classes if pod_class.demands is not None]
         running = snapshot.neighbours.holding
         stores = any(pod_class.stores for pod_class in classes)
-        devices = any(pod_class.devices for pod_class in classes)
+        devices = any(granting.needs_devices(pod_class, snapshot.devices) for pod_class in classes)
         self.plain = not demands and not running and not stores and not devices
         """Nobody asks about anybody, for volumes or for devices: a pod's class is its record's."""
         if self.plain:
@@ -71,7 +71,7 @@ class Kinds:
     def of(self, pod: PodRecord) -> PodClass:
         if self.plain:
             return pod.cls
-        if pod.volumes is None and not pod.devices:
+        if pod.volumes is None and not granting.needs_devices(pod.cls, self._devices):
             return self._find(pod)
         found = self._storing.get(pod.uid)
         if found is None:
@@ -85,7 +85,7 @@ class Kinds:
             found = self._index.meant(*who, self._spaces)
             meant = self._meant[who] = tuple(sorted(found, key=repr)) if len(found) > 1 else found
         storage = self._storage_of(pod) if pod.volumes is not None else None
-        claims = self._claims_of(pod) if pod.devices else None
+        claims = self._claims_of(pod) if granting.needs_devices(pod.cls, self._devices) else None
         if not meant and storage is None and claims is None:
             return pod.cls
         which = id(pod.cls), meant, id(storage), id(claims)

@@ -344,6 +344,16 @@ class ClaimFlaw(Enum):
     """It is reserved for as many as can be."""
 
 
+class ExtendedRequest(NamedTuple):
+    """What a container asks for of an extended resource (D12)."""
+
+    request: str
+    """What a claim for it calls it."""
+    container: str
+    resource: str
+    amount: int
+
+
 class PodClaims(NamedTuple):
     """What the claims of a pod come down to in one decision."""
 
@@ -354,6 +364,8 @@ class PodClaims(NamedTuple):
     joint: tuple[tuple[Key, ClaimShape], ...] = ()
     """What is to be allocated once for several pods of the decision."""
     flaw: tuple[ClaimFlaw, str] | None = None
+    extended: tuple[tuple[str, ClaimShape], ...] = ()
+    """By extended resource, what is to be allocated where no device plugin offers it (D12)."""
 
 
 class DeviceLack(NamedTuple):
@@ -407,6 +419,8 @@ class Devices:
 
     groups: Mapping[Key, GroupClaims] = field(default_factory=dict)
     """By group, those that have claims."""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """Extended resource -> the device class whose devices serve it (D12)."""
     counted: Mapping[DeviceKey, tuple[Grant, ...]] | None = field(default=None, compare=False, repr=False)
     """What `held` comes to, if somebody has kept count of it."""
 
@@ -420,7 +434,7 @@ class Devices:
         if self.counted is not None:
             return self.counted
         found: dict[DeviceKey, tuple[Grant, ...]] = {}
-        for key in self.claims:
+        for key in {**self.claims, **self.chosen}:
             allotment = self.allotment(key)
             for grant in allotment.grants if allotment is not None else ():
                 found[grant.device] = (*found.get(grant.device, ()), grant)

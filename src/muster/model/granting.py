@@ -7,10 +7,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 
-from muster.model.devices import MOST_USERS, ClaimFlaw, DeviceClaim, Devices, DeviceUse, PodClaims, User
+from muster.model.devices import (
+    MOST_USERS,
+    Choice,
+    ClaimFlaw,
+    ClaimShape,
+    DeviceClaim,
+    Devices,
+    DeviceUse,
+    PodClaims,
+    User,
+)
 from muster.model.keys import Key
-from muster.model.records import PodRecord
+from muster.model.records import PodClass, PodRecord
+
+_LONGEST = 200
+"""So much of the name of a pod goes into that of a claim for it."""
 
 
 def crowd_of(pods: Iterable[PodRecord]) -> Counter[Key]:
@@ -62,7 +76,35 @@ def claims_of(
     if pod.uid in beyond:
         full = (use.claim for key, use in _used(pod) if crowd.get(key, 0) > 1)
         return PodClaims(flaw=(ClaimFlaw.FULL, next(full, "")))
-    return PodClaims(tuple(sorted(pinned, key=repr)), tuple(own), tuple(sorted(joint.items(), key=lambda one: one[0])))
+    given = known.allotment(extended_key(pod)) if pod.cls.extended else None
+    if given is not None and given.reach.selector is not None:
+        pinned.add(given.reach.selector)
+    return PodClaims(
+        tuple(sorted(pinned, key=repr)),
+        tuple(own),
+        tuple(sorted(joint.items(), key=lambda one: one[0])),
+        extended=tuple(_extended(pod.cls, known)) if given is None else (),
+    )
+
+
+def extended_key(pod: PodRecord) -> Key:
+    """The claim that is made for the extended resources of a pod (D12)."""
+    suffix = sha256(pod.uid.encode()).hexdigest()[:8]
+    return Key(pod.key.namespace, f"{pod.key.name[:_LONGEST].rstrip('-.')}-extended-resources-{suffix}")
+
+
+def needs_devices(pod_class: PodClass, known: Devices) -> bool:
+    """Whether pods of a class have claims, or ask for extended resources that a device class serves."""
+    return pod_class.devices or any(one.resource in known.resources for one in pod_class.extended)
+
+
+def _extended(pod_class: PodClass, known: Devices) -> Iterator[tuple[str, ClaimShape]]:
+    for resource in dict.fromkeys(one.resource for one in pod_class.extended):
+        device_class = known.resources.get(resource)
+        if device_class is not None:
+            mine = (one for one in pod_class.extended if one.resource == resource)
+            choices = (Choice(one.request, device_class, count=one.amount) for one in mine)
+            yield resource, ClaimShape(tuple((choice,) for choice in choices))
 
 
 def own_claims(pod: PodRecord, known: Devices, crowd: Mapping[Key, int]) -> list[Key]:

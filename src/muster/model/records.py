@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from muster.model.devices import DeviceUse, PodClaims
+from muster.model.devices import DeviceUse, ExtendedRequest, PodClaims
 from muster.model.keys import Key
 from muster.model.neighbours import Labels, PodDemands, Selection
 from muster.model.terms import Requirement as Requirement
@@ -101,8 +101,10 @@ class PodClass:
     """What these come down to in a decision (`engine.kinds`); None in a record."""
     devices: bool = False
     """Whether its pods use claims for devices, which their records name."""
+    extended: tuple[ExtendedRequest, ...] = ()
+    """The extended resources among its requests, by container."""
     claims: PodClaims | None = None
-    """What these come down to in a decision (`engine.kinds`); None in a record."""
+    """What claims and extended resources come down to in a decision (`engine.kinds`); None in a record."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -120,6 +122,7 @@ class PodClass:
             self.stores,
             self.storage,
             self.devices,
+            self.extended,
             self.claims,
         )
         object.__setattr__(self, "_hash", hash(content))
@@ -178,6 +181,8 @@ class PodRecord:
     volumes: PodVolumes | None = None
     devices: tuple[DeviceUse, ...] = ()
     """Its claims for devices."""
+    extended_claim: str = ""
+    """The claim for its extended resources, as its status says."""
 
     @property
     def holds_room(self) -> bool:

@@ -139,9 +139,9 @@ class _Served:
 def _combo(pod_class: PodClass) -> Combo | None:
     """What is to be allocated for a pod of the class; None: nothing."""
     claims = pod_class.claims
-    if claims is None or not (claims.own or claims.joint):
+    if claims is None or not (claims.own or claims.joint or claims.extended):
         return None
-    return Combo(claims.own, claims.joint)
+    return Combo(claims.own, claims.joint, claims.extended)
 
 
 def _offers(snapshot: Snapshot, classes: Sequence[PodClass]) -> Offers | None:

@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from muster.api import writes
-from muster.api.calls import MERGE_PATCH, STRATEGIC_PATCH, Response
+from muster.api.calls import MERGE_PATCH, STRATEGIC_PATCH, Request, Response
 from muster.api.instant import MINUTE, Instant
 from muster.api.machine import Write
 from muster.model.devices import MOST_USERS, Allotment, DeviceClaim, User
 from muster.model.diagnosis import Diagnosis, Reason
+from muster.model.granting import extended_key
 from muster.model.keys import Key
 from muster.model.records import Phase, PodRecord, QueueEntry
 from muster.scheduler.cache import Cache
 from muster.scheduler.claims import FINALIZER
 from muster.scheduler.entries import backoff
-from muster.scheduler.grants import chosen_for, reaches, written
+from muster.scheduler.grants import chosen_for, made_for, reaches, told, written
 from muster.scheduler.recording import said
 from muster.scheduler.volumes import Topic
 
@@ -63,6 +64,12 @@ class Work:
     refused_at: Instant | None = None
     message: str = ""
     hopeless: bool = False
+    make: PodRecord | None = None
+    """The pod for whose extended resources the claim is made (D12)."""
+    made: bool = False
+    """It was sent to be made, and is not shown yet."""
+    told: bool = False
+    """The pod was told of it, and does not show it yet."""
 
 
 class Allocating:
@@ -75,20 +82,29 @@ class Allocating:
         self._due: dict[Key, None] = {}
         """Claims to be looked at before the machine rests."""
         self._retries: list[tuple[Instant, Key]] = []
+        self._letters: list[Write] = []
         self._last: tuple[object, object, object, Mapping[Key, Allotment] | None] = (None, None, None, None)
 
     # -- of pods
 
     def unready(self, record: PodRecord) -> list[Key]:
         """The claims of a pod that are not allocated, not reserved for it, or whose devices are not ready (D20)."""
-        if not record.devices:
+        stock = self._cache.devices
+        if not record.devices and record.uid not in stock.extended:
             return []
-        claims = self._cache.devices.claims
-        return [key for key, user in self._cache.devices.users(record).items() if not _is_ready(claims.get(key), user)]
+        found = [key for key, user in stock.users(record).items() if not _is_ready(stock.claims.get(key), user)]
+        made = stock.extended.get(record.uid)
+        return [*found, made] if made is not None and made not in found and not self._knows(record, made) else found
+
+    def _knows(self, record: PodRecord, made: Key) -> bool:
+        """Whether a pod says which claim was made for its extended resources."""
+        now = self._cache.pods.get(record.key)
+        return now is not None and now.uid == record.uid and now.extended_claim == made.name
 
     def choices(self, placements: Sequence[tuple[PodRecord, str]]) -> Mapping[Key, Allotment] | None:
         """What each claim of these pods gets that has nothing; None: they cannot all be served there."""
-        pods = tuple((record, node) for record, node in placements if record.devices)
+        concern = self._cache.devices.concern
+        pods = tuple((record, node) for record, node in placements if concern(record))
         if not pods:
             return {}
         known, nodes = self._cache.devices.columns(), self._cache.rooms.columns()
@@ -102,7 +118,7 @@ class Allocating:
         stock = self._cache.devices
         stock.choose(self.choices(placements) or {})
         for record, _ in placements:
-            if record.devices:
+            if stock.concern(record):
                 stock.expect(record)
 
     def prepare(self, record: PodRecord) -> None:
@@ -110,7 +126,10 @@ class Allocating:
         stock = self._cache.devices
         for key, user in stock.users(record).items():
             claim = stock.claims.get(key)
-            if claim is not None:
+            if stock.extended.get(record.uid) == key:
+                self._works.setdefault(key, Work("", make=record)).users[record.uid] = user
+                self._due[key] = None
+            elif claim is not None:
                 self._work(key, claim).users[record.uid] = user
                 self._due[key] = None
 
@@ -123,10 +142,14 @@ class Allocating:
     def trouble(self, record: PodRecord, node: str) -> str:
         """Why the claims of a pod will not be ready on this node; "": they may be."""
         stock = self._cache.devices
-        for key, user in stock.users(record).items() if record.devices else ():
+        for key, user in stock.users(record).items():
             claim, work, allotment = stock.claims.get(key), self._works.get(key), stock.allotment(key)
             named = f'resourceclaim "{key.name}"'
-            if claim is None or claim.terminating or (work is not None and work.uid != claim.uid):
+            if work is not None and work.hopeless:
+                return f"{named} could not be allocated: {work.message}"
+            if claim is None and work is not None and work.make is not None:
+                continue
+            if claim is None or claim.terminating or (work is not None and work.uid not in ("", claim.uid)):
                 return f"{named} was deleted"
             if claim.failed:
                 return f"{named}: a device cannot be made ready: {claim.failed}"
@@ -136,13 +159,14 @@ class Allocating:
                 return f'{named} was allocated where node "{node}" cannot use it'
             if user not in claim.users and len(claim.users) >= MOST_USERS:
                 return f"{named} is reserved for as many as it can be"
-            if work is not None and work.hopeless:
-                return f"{named} could not be allocated: {work.message}"
         return ""
 
     def leave(self, record: PodRecord, *, bound: bool) -> None:
         """A pod is not on its way any more; if it was not bound, its reservations are taken back."""
-        for key, user in self._cache.devices.leave(record.uid).items() if record.devices else ():
+        made = self._cache.devices.extended.get(record.uid)
+        if made is not None and not bound and self._knows(record, made):
+            self._letters.append(Write(_told_pod(record, None), None))
+        for key, user in self._cache.devices.leave(record.uid).items():
             work = self._works.get(key)
             if work is None:
                 continue
@@ -165,14 +189,16 @@ class Allocating:
     def unblock(self, head: QueueEntry, diagnosis: Diagnosis) -> None:
         """Lets go of claims that keep these pods, which cannot be placed, on nodes where they cannot run, if nobody
         else has them (D15, D24)."""
-        if not any(record.devices for record in head.pods) or not _keeps_away(diagnosis):
-            return
         stock = self._cache.devices
+        if not any(stock.concern(record) for record in head.pods) or not _keeps_away(diagnosis):
+            return
         mine: dict[Key, set[User]] = {}
         for record in head.pods:
             for key, user in stock.users(record).items():
                 if user.resource == "pods" or not self._is_needed(record, key, user):
                     mine.setdefault(key, set()).add(user)
+            if record.cls.extended:
+                mine.setdefault(extended_key(record), set()).add(User("pods", record.key.name, record.uid))
         for key, users in mine.items():
             claim = stock.claims.get(key)
             if claim is None or claim.allotment is None or key in stock.coming or not users.issuperset(claim.users):
@@ -192,7 +218,7 @@ class Allocating:
 
     @property
     def busy(self) -> bool:
-        return bool(self._due) or any(work.number for work in self._works.values())
+        return bool(self._due) or bool(self._letters) or any(work.number for work in self._works.values())
 
     def due(self) -> Instant | None:
         """When the next refused write is to be sent again."""
@@ -210,6 +236,8 @@ class Allocating:
             key = heapq.heappop(self._retries)[1]
             self._works[key].retry_at, self._works[key].before = None, ""
             self._due[key] = None
+        letters, self._letters = self._letters, []
+        yield from letters
         due, self._due = self._due, {}
         for key in due:
             work = self._works.get(key)
@@ -218,6 +246,11 @@ class Allocating:
 
     def _next(self, key: Key, work: Work) -> Iterator[Write]:
         claim = self._cache.devices.claims.get(key)
+        if work.make is not None and work.users and (claim is None or not work.uid):
+            if claim is None or claim.owner != work.make.uid:
+                yield from self._make(key, work, work.make)
+                return
+            work.uid, work.made = claim.uid, False
         if claim is None or claim.uid != work.uid or claim.terminating:
             del self._works[key]  # Whoever waits for it finds out; what is reserved goes with it.
             return
@@ -232,6 +265,23 @@ class Allocating:
                 yield self._write(key, claim, work, protects=True)
             elif wanted or work.stale or (work.free and not claim.users):
                 yield self._write(key, claim, work)
+            elif work.make is not None and work.users and not work.told and not self._knows(work.make, key):
+                work.told = True
+                about = told(work.make, key, claim.allotment) if claim.allotment is not None else None
+                yield Write(_told_pod(work.make, about), self._tag(key, work))
+
+    def _make(self, key: Key, work: Work, record: PodRecord) -> Iterator[Write]:
+        allotment = self._cache.devices.allotment(key)
+        if not work.made and work.retry_at is None and allotment is not None:
+            work.made, work.uid = True, ""
+            yield Write(
+                writes.create(made_for(record, key, allotment, self._cache.devices.resources)), self._tag(key, work)
+            )
+
+    def _tag(self, key: Key, work: Work, *, protects: bool = False) -> DeviceTag:
+        self._numbers += 1
+        work.number = self._numbers
+        return DeviceTag(key, work.number, protects)
 
     def _wanted(self, key: Key, work: Work, claim: DeviceClaim) -> list[User]:
         """Those that it is still to be reserved for; nobody while there is nothing to allocate."""
@@ -241,10 +291,9 @@ class Allocating:
         return list(wanted)[: MOST_USERS - len(claim.users)]
 
     def _write(self, key: Key, claim: DeviceClaim, work: Work, version: str = "", *, protects: bool = False) -> Write:
-        self._numbers += 1
-        work.number, work.before = self._numbers, claim.version
+        work.before = claim.version
         meta = {"uid": claim.uid, "resourceVersion": version or claim.version}
-        tag = DeviceTag(key, work.number, protects)
+        tag = self._tag(key, work, protects=protects)
         if protects:
             body: dict[str, object] = {"metadata": {**meta, "finalizers": [FINALIZER]}}
             return Write(writes.patch(CLAIMS, *key, body, STRATEGIC_PATCH), tag)
@@ -283,11 +332,18 @@ class Allocating:
 
     def _refused(self, key: Key, work: Work, response: Response, now: Instant) -> None:
         work.attempts += 1
+        work.made = work.told = False
         work.message = said(response)
         work.refused_at = now if work.refused_at is None else work.refused_at
         work.hopeless = response.status in _OVER or now - work.refused_at >= GIVE_UP
         work.retry_at = now + backoff(work.attempts)
         heapq.heappush(self._retries, (work.retry_at, key))
+
+
+def _told_pod(record: PodRecord, status: Mapping[str, object] | None) -> Request:
+    """Tells a pod which claim was made for its extended resources, or that there is none."""
+    body = {"metadata": {"uid": record.uid}, "status": {"extendedResourceClaimStatus": status}}
+    return writes.patch("pods", *record.key, body, MERGE_PATCH, subresource="status")
 
 
 def _is_ready(claim: DeviceClaim | None, user: User) -> bool:

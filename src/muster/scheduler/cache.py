@@ -275,6 +275,13 @@ class Cache:
             found.append(held)
         return tuple(found)
 
+    def topics(self, record: PodRecord) -> Iterator[Topic]:
+        """All that bears on whether the volumes and devices of a pod can be had."""
+        if record.volumes is not None:
+            yield from self.stock.topics(record)
+        if self.devices.concern(record):
+            yield from self.devices.topics(record)
+
     def running(self) -> Running:
         """Every pod that holds room, and what protects it."""
         return self.residents.running(self.forest.composites)

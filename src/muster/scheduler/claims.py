@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.api.cel.devices import DeviceFacts, DeviceProgram, Version, device_program
 from muster.api.cel.programs import CompileError, EvaluationError
@@ -43,6 +43,8 @@ from muster.scheduler.storage import terms_of
 Raw = Mapping[str, Any]
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
+IMPLICIT = "deviceclass.resource.kubernetes.io"
+"""Domain of the extended resources that are named after a device class."""
 _NOTHING: Raw = {}
 _KINDS = (
     ("int", "ints", "int"),
@@ -67,6 +69,11 @@ def uses_of(spec: Raw, status: Raw) -> tuple[DeviceUse, ...]:
 def _use(entry: Raw, made: Mapping[Any, str]) -> DeviceUse:
     name, template = entry["name"], entry.get("resourceClaimTemplateName") or ""
     return DeviceUse(name, made.get(name, "") if template else entry["resourceClaimName"], template)
+
+
+def extended_claim(status: Raw) -> str:
+    """The claim for the extended resources of a pod, as its status says (D12)."""
+    return str(status["extendedResourceClaimStatus"].get("resourceClaimName") or "")
 
 
 def claims_of_group(raw: Raw) -> GroupClaims | None:
@@ -180,9 +187,20 @@ def _grant(raw: Raw) -> Grant:
 # -- devices
 
 
-def device_class(raw: Raw) -> tuple[str, ...]:
-    """The expressions of a DeviceClass."""
-    return tuple(_expressions(raw.get("spec") or _NOTHING))
+class ClassRecord(NamedTuple):
+    """A DeviceClass."""
+
+    expressions: tuple[str, ...] = ()
+    resource: str = ""
+    """The extended resource that its devices serve (D12)."""
+    created: str = ""
+
+
+def device_class(raw: Raw) -> ClassRecord:
+    """A DeviceClass."""
+    spec = raw.get("spec") or _NOTHING
+    created = raw["metadata"].get("creationTimestamp") or ""
+    return ClassRecord(tuple(_expressions(spec)), spec.get("extendedResourceName") or "", created)
 
 
 def resource_slice(raw: Raw) -> SliceRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,7 +10,9 @@ import msgspec
 from muster.api import core
 from muster.api.instant import from_time
 from muster.api.qos import BEST_EFFORT, BURSTABLE, GUARANTEED, qos_class
+from muster.api.quantity import amount
 from muster.api.requests import pod_allocated, pod_requests, pod_usage
+from muster.model.devices import ExtendedRequest
 from muster.model.records import (
     Amounts,
     Growth,
@@ -22,6 +24,7 @@ from muster.model.records import (
     Toleration,
 )
 from muster.model.resources import PODS
+from muster.scheduler.claims import IMPLICIT
 from muster.scheduler.demands import demands_of, looked_at
 from muster.scheduler.features import required_features
 from muster.scheduler.storage import pod_volumes
@@ -119,7 +122,31 @@ def _relevant(spec: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _of_container(container: Mapping[str, Any]) -> tuple[Any, ...]:
     get = container.get
-    return (get("image"), get("resources"), get("ports"), get("restartPolicy"), get("restartPolicyRules"))
+    resources = get("resources")
+    named = get("name") if resources is not None and _asks_for_extended(resources) else None
+    return (get("image"), resources, get("ports"), get("restartPolicy"), get("restartPolicyRules"), named)
+
+
+def _asks_for_extended(resources: Mapping[str, Any]) -> bool:
+    wanted = resources.get("requests") or resources.get("limits")
+    return any("/" in name for name in wanted or ())
+
+
+def _extended(containers: Iterable[core.Container]) -> Iterator[ExtendedRequest]:
+    """What each container asks for of resources that only device plugins, or device classes, know (D12)."""
+    for i, container in enumerate(containers):
+        wanted = {**container.resources.limits, **container.resources.requests}
+        names = sorted(name for name in wanted if is_extended(name))
+        for j, name in enumerate(names):
+            count = amount(name, wanted[name])
+            if count > 0:
+                yield ExtendedRequest(f"container-{i}-request-{j}", container.name, name, count)
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is none of Kubernetes' own; those that are named after a device class are not, either."""
+    domain, slash, _ = name.rpartition("/")
+    return bool(slash) and (domain == IMPLICIT or not f".{domain}".endswith(".kubernetes.io"))
 
 
 def _told(status: Mapping[str, Any]) -> Any:
@@ -187,6 +214,7 @@ def pod_class(pod: core.Pod, *, features: bool = True, stores: bool = False, dev
         demands=demands_of(pod),
         stores=stores,
         devices=devices,
+        extended=tuple(_extended((*spec.init_containers, *spec.containers))),
     )
 
 

@@ -17,7 +17,7 @@ from muster.model.records import EntryKey, EntryKind, Phase, PodRecord, QueueEnt
 from muster.scheduler.allocating import Allocating
 from muster.scheduler.bindings import ENDED, ON_THE_WIRE, SETTLED, TRANSITIONS, Binding, BindTag, Happening, Step
 from muster.scheduler.cache import Cache
-from muster.scheduler.devices import CLAIM, topics_of
+from muster.scheduler.devices import CLAIM, awaited
 from muster.scheduler.entries import Entry, backoff
 from muster.scheduler.parties import Parties
 from muster.scheduler.prebind import PATIENCE, TIMED_OUT, Prebind, VolumeTag
@@ -115,7 +115,9 @@ class Commit:
         record, node = binding.record, self.cache.nodes.get(binding.node)
         if node is None or binding.place is None or (node is not binding.place and node != binding.place):
             return False
-        if record.cls.host_ports or record.cls.demands is not None or record.volumes is not None or record.devices:
+        if record.cls.host_ports or record.cls.demands is not None or record.volumes is not None:
+            return False
+        if self.cache.devices.concern(record):
             return False
         return min(self.cache.rooms.free(binding.node), default=0) >= 0
 
@@ -158,12 +160,12 @@ class Commit:
 
     def _await(self, binding: Binding) -> None:
         self.claiming[binding.record.uid] = binding
-        for topic in _claims(binding.record):
+        for topic in awaited(binding.record):
             self._claiming_by.setdefault(topic, set()).add(binding.record.uid)
 
     def lacks_claims(self, record: PodRecord) -> list[Key]:
         """The claims of a pod, of either kind, that are not ready for it."""
-        if record.volumes is None and not record.devices:
+        if record.volumes is None and not record.devices and not record.cls.extended:
             return []
         return [*self.prebind.unbound(record), *self.allocating.unready(record)]
 
@@ -185,7 +187,7 @@ class Commit:
             self._landed.append(binding)
         binding.step = TRANSITIONS[binding.step, happening]
         if self.claiming.pop(binding.record.uid, None) is not None:
-            for topic in _claims(binding.record):
+            for topic in awaited(binding.record):
                 self._claiming_by[topic].discard(binding.record.uid)
                 if not self._claiming_by[topic]:
                     del self._claiming_by[topic]
@@ -211,7 +213,7 @@ class Commit:
     def _release(self, binding: Binding) -> None:
         """What was chosen for its claims is free again, but for those that others on their way use too."""
         record = binding.record
-        if record.devices:
+        if record.devices or record.cls.extended:
             self.allocating.leave(record, bound=binding.step is Step.DONE)
         if record.volumes is None:
             return
@@ -442,8 +444,3 @@ class Commit:
     def _is_certain(self, record: PodRecord) -> bool:
         binding = self.bindings.get(record.uid)
         return binding is None or binding.step is Step.BOUND
-
-
-def _claims(record: PodRecord) -> set[Topic]:
-    """What a pod that waits for its claims waits for."""
-    return {*(Topic("claim", key) for key in claims_of(record)), *topics_of(record)}

@@ -22,10 +22,11 @@ from muster.model.devices import (
     User,
     user_of,
 )
+from muster.model.granting import extended_key
 from muster.model.keys import Key
 from muster.model.records import PodRecord
-from muster.scheduler.claims import matcher
-from muster.scheduler.volumes import Topic, put
+from muster.scheduler.claims import IMPLICIT, ClassRecord, matcher
+from muster.scheduler.volumes import Topic, claims_of, put
 
 CLAIM = "device claim"
 DEVICES = Topic("devices", "")
@@ -35,10 +36,17 @@ _MANY = 2_000
 
 
 def topics_of(record: PodRecord) -> Iterator[Topic]:
-    """The claims that a pod uses."""
+    """The claims that a pod uses, and the one that may be made for it."""
     for use in record.devices:
         if use.claim:
             yield Topic(CLAIM, Key(record.key.namespace, use.claim))
+    if record.cls.extended:
+        yield Topic(CLAIM, extended_key(record))
+
+
+def awaited(record: PodRecord) -> set[Topic]:
+    """What a pod waits for that waits for its claims, of either kind."""
+    return {*(Topic("claim", key) for key in claims_of(record)), *topics_of(record)}
 
 
 class DeviceStock:
@@ -46,7 +54,11 @@ class DeviceStock:
 
     def __init__(self) -> None:
         self.slices: dict[str, SliceRecord] = {}
-        self.classes: dict[str, tuple[str, ...]] = {}
+        self.classes: dict[str, ClassRecord] = {}
+        self.resources: dict[str, str] = {}
+        """Extended resource -> the class that serves it; of several the one that was made last (D12)."""
+        self.extended: dict[str, Key] = {}
+        """By uid of a pod on its way, the claim that is made for its extended resources."""
         self.rules: dict[str, TaintRule] = {}
         self.claims: dict[Key, DeviceClaim] = {}
         self.groups: dict[Key, GroupClaims] = {}
@@ -70,8 +82,11 @@ class DeviceStock:
         if put(self.slices, name, record):
             self._offers_changed()
 
-    def put_class(self, name: str, expressions: tuple[str, ...] | None) -> None:
-        if put(self.classes, name, expressions):
+    def put_class(self, name: str, record: ClassRecord | None) -> None:
+        if put(self.classes, name, record):
+            by_age = sorted(self.classes.items(), key=lambda one: (one[1].created, one[0]))
+            self.resources = {f"{IMPLICIT}/{one}": one for one in self.classes}
+            self.resources.update((known.resource, one) for one, known in by_age if known.resource)
             self._offers_changed()
 
     def put_rule(self, name: str, rule: TaintRule | None) -> None:
@@ -148,7 +163,11 @@ class DeviceStock:
         self.version += bool(choices)
 
     def expect(self, record: PodRecord) -> None:
-        """A pod is on its way: its claims will be reserved for it."""
+        """A pod is on its way: its claims will be reserved for it. One for its extended resources is made if something
+        is chosen for that."""
+        key = extended_key(record)
+        if record.cls.extended and self.allotment(key) is not None:
+            self.extended[record.uid] = key
         users = self._expected[record.uid] = self.users(record)
         for key, user in users.items():
             self.coming.setdefault(key, Counter())[user] += 1
@@ -158,6 +177,7 @@ class DeviceStock:
         """It is not any more; what was chosen for claims that nobody else on the way needs is free again. Returns for
         whom its claims were to be reserved."""
         left = self._expected.pop(uid, {})
+        self.extended.pop(uid, None)
         for key, user in left.items():
             self.version += 1
             users = self.coming[key]
@@ -176,9 +196,9 @@ class DeviceStock:
     def allotment(self, key: Key) -> Allotment | None:
         """What a claim has, or is about to have."""
         claim = self.claims.get(key)
-        if claim is None:
-            return None
-        return claim.allotment if claim.allotment is not None else self.chosen.get(key)
+        if claim is None or claim.allotment is None:
+            return self.chosen.get(key)
+        return claim.allotment
 
     def users(self, record: PodRecord) -> Mapping[Key, User]:
         """By claim of a pod, for whom it is reserved."""
@@ -186,7 +206,14 @@ class DeviceStock:
         for use in record.devices:
             key = Key(record.key.namespace, use.claim)
             found.setdefault(key, user_of(self.groups, record.key, record.uid, record.group, use))
+        made = self.extended.get(record.uid)
+        if made is not None:
+            found[made] = User("pods", record.key.name, record.uid)
         return found
+
+    def concern(self, record: PodRecord) -> bool:
+        """Whether a pod has claims, or asks for extended resources that a device class serves."""
+        return bool(record.devices) or any(one.resource in self.resources for one in record.cls.extended)
 
     def topics(self, record: PodRecord) -> Iterator[Topic]:
         """All that bears on whether the claims of a pod can be met."""
@@ -201,9 +228,8 @@ class DeviceStock:
                 claim = claims.get(key)
                 if claim is not None and not users.keys() <= set(claim.users):
                     claims[key] = replace(claim, users=tuple(dict.fromkeys((*claim.users, *users))))
-            self._seen = Devices(
-                self.version, self._offers(), claims, dict(self.chosen), dict(self.groups), dict(self._held)
-            )
+            own = dict(self.chosen), dict(self.groups), self.resources, dict(self._held)
+            self._seen = Devices(self.version, self._offers(), claims, *own)
         return self._seen
 
     def _offers(self) -> Offered:
@@ -213,17 +239,18 @@ class DeviceStock:
                 choices = {choice for shape in shapes for choices in shape.requests for choice in choices}
                 named = {text for choice in choices for text in choice.selectors}
                 self._matchers = {text: known for text, known in self._matchers.items() if text in named}
-            for expressions in self.classes.values():
+            classes = {name: record.expressions for name, record in self.classes.items()}
+            for expressions in classes.values():
                 self._compile(expressions)
             rules = tuple(sorted(self.rules.values()))
-            self._offered = Offered(dict(self.slices), rules, dict(self.classes), self._matchers)
+            self._offered = Offered(dict(self.slices), rules, classes, self._matchers)
         return self._offered
 
     def fingerprint(self) -> Mapping[str, Any]:
         """What a rebuilt one must agree on, as plain data: what is chosen counts as not held."""
         held: dict[DeviceKey, Counter[Grant]] = {key: Counter(grants) for key, grants in self._held.items()}
         for key, allotment in self.chosen.items():
-            if key in self.claims and self.claims[key].allotment is None:
+            if key not in self.claims or self.claims[key].allotment is None:
                 for grant in allotment.grants:
                     held[grant.device][grant] -= 1
         return {

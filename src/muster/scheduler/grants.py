@@ -29,6 +29,7 @@ from muster.model.matching import any_term
 from muster.model.records import PodRecord
 from muster.model.snapshot import NodeColumns
 from muster.model.terms import Requirement, Term
+from muster.scheduler.claims import FINALIZER
 
 Raw = Mapping[str, Any]
 
@@ -51,8 +52,8 @@ class _Plan:
 
     def __init__(self) -> None:
         self.combos: dict[Combo, int] = {}
-        self.own: dict[tuple[int, int], list[list[Key]]] = {}
-        """(node, combo) -> by pod the claims that are its own."""
+        self.own: dict[tuple[int, int], list[tuple[list[Key], Key]]] = {}
+        """(node, combo) -> by pod the claims that are its own, and the one for its extended resources."""
         self.users: dict[Key, set[int]] = {}
         """Shared claim -> the nodes of its pods."""
 
@@ -67,12 +68,17 @@ class _Plan:
         else:
             yield from ({node: some} for node, some in counts.items())
 
-    def claims(self, names: Sequence[Key | None], part: Mapping[int, tuple[int, ...]]) -> list[tuple[Key, int]]:
-        """The claims that an allocation is about, in its order, each with a node that it is used from."""
-        shared = [(key, min(self.users[key] & part.keys())) for key in names if key is not None]
-        places = ((node, k) for node in sorted(part) for k in range(len(self.combos)))
-        own = [(key, at[0]) for at in places for claims in self.own.get(at, ()) for key in claims]
-        return [*shared, *own]
+    def claims(
+        self, offers: Offers, names: Sequence[Key | None], part: Mapping[int, tuple[int, ...]]
+    ) -> Iterator[tuple[Key, int]]:
+        """The claims that an allocation is about, in its order, each with a node that it is used from; that for
+        extended resources once for each of them."""
+        yield from ((key, min(self.users[key] & part.keys())) for key in names if key is not None)
+        for node in sorted(part):
+            for k, combo in enumerate(self.combos):
+                extended = len(offers.own(k, node)) - len(combo.own)
+                for own, made in self.own.get((node, k), ()):
+                    yield from ((key, node) for key in [*own, *([made] * extended)])
 
 
 def chosen_for(
@@ -90,7 +96,10 @@ def chosen_for(
         names, allocation = offers.allocation(part)
         if allocation.grants is None:
             return None
-        for (key, node), grants in zip(plan.claims(names, part), allocation.grants, strict=True):
+        given: dict[tuple[Key, int], tuple[Grant, ...]] = {}
+        for about, grants in zip(plan.claims(offers, names, part), allocation.grants, strict=True):
+            given[about] = (*given.get(about, ()), *grants)
+        for (key, node), grants in given.items():
             found[key] = Allotment(grants, _reach(offers.stock, grants, nodes.names[node]))
     bound = all(reaches(found[key].reach, nodes, nodes.names[at]) for key, some in plan.users.items() for at in some)
     return found if bound else None
@@ -108,9 +117,10 @@ def _plan(known: Devices, nodes: NodeColumns, placements: Sequence[tuple[PodReco
             return None
         if not all(reaches(Reach(terms=selector), nodes, name) for selector in claims.pinned):
             return None
-        if claims.own or claims.joint:
-            k = plan.combos.setdefault(Combo(claims.own, claims.joint), len(plan.combos))
-            plan.own.setdefault((at, k), []).append(granting.own_claims(record, known, crowd))
+        if claims.own or claims.joint or claims.extended:
+            k = plan.combos.setdefault(Combo(claims.own, claims.joint, claims.extended), len(plan.combos))
+            own = granting.own_claims(record, known, crowd), granting.extended_key(record)
+            plan.own.setdefault((at, k), []).append(own)
         for key, _ in claims.joint:
             plan.users.setdefault(key, set()).add(at)
     return plan
@@ -133,6 +143,42 @@ def _reach(stock: Stock, grants: Sequence[Grant], node: str) -> Reach:
 
 
 # -- as it is written
+
+
+def made_for(record: PodRecord, key: Key, allotment: Allotment, classes: Mapping[str, str]) -> dict[str, Any]:
+    """The ResourceClaim for the extended resources of a pod that it was given devices for (D12); `classes`: the device
+    class that serves each."""
+    given = {grant.request for grant in allotment.grants}
+    requests = [
+        {"name": one.request, "exactly": {**_exactly(one.amount), "deviceClassName": classes[one.resource]}}
+        for one in record.cls.extended
+        if one.request in given and one.resource in classes
+    ]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": record.key.name, "uid": record.uid, "controller": True}
+    meta = {
+        "name": key.name,
+        "namespace": key.namespace,
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [owner],
+        "finalizers": [FINALIZER],
+    }
+    spec = {"devices": {"requests": requests}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "spec": spec}
+
+
+def _exactly(count: int) -> Raw:
+    return {"allocationMode": "ExactCount", "count": count}
+
+
+def told(record: PodRecord, key: Key, allotment: Allotment) -> Raw:
+    """`status.extendedResourceClaimStatus` of a pod."""
+    given = {grant.request for grant in allotment.grants}
+    mappings = [
+        {"containerName": one.container, "resourceName": one.resource, "requestName": one.request}
+        for one in record.cls.extended
+        if one.request in given
+    ]
+    return {"resourceClaimName": key.name, "requestMappings": mappings}
 
 
 def written(claim: DeviceClaim, allotment: Allotment, known: Devices) -> Raw:

@@ -16,7 +16,7 @@ from muster.model.devices import GroupClaims
 from muster.model.keys import Key
 from muster.model.neighbours import Labels
 from muster.model.records import CompositeRecord, GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
-from muster.scheduler.claims import claims_of_group, uses_of
+from muster.scheduler.claims import claims_of_group, extended_claim, uses_of
 from muster.scheduler.classes import Classes, Taken, growth_of, image_name
 from muster.scheduler.demands import labels_of
 from muster.scheduler.families import Requirements, controller_of, selector_of
@@ -183,6 +183,7 @@ class Ingest:
             controller=controller_of(meta) if "ownerReferences" in meta else None,
             volumes=pod_volumes(meta["name"], spec) if "volumes" in spec else None,
             devices=uses_of(spec, status) if "resourceClaims" in spec else (),
+            extended_claim=extended_claim(status) if "extendedResourceClaimStatus" in status else "",
         )
 
     def _labels_of(self, meta: Raw) -> Labels:

@@ -201,10 +201,7 @@ class Queue:
         heapq.heappush(self._safety, due_item(entry.safety_at, entry.key))
 
     def _topics(self, entry: Entry) -> frozenset[Topic]:
-        pods = self.pending(entry.key)
-        volumes = (topic for record in pods if record.volumes is not None for topic in self.cache.stock.topics(record))
-        devices = (topic for record in pods if record.devices for topic in self.cache.devices.topics(record))
-        return frozenset((*volumes, *devices))
+        return frozenset(topic for record in self.pending(entry.key) for topic in self.cache.topics(record))
 
     def _within(self, entry: Entry, diagnosis: Diagnosis) -> Within:
         members = self.cache.members[entry.key.key]
