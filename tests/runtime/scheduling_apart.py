@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.api import writes
-from muster.api.calls import Request
+from muster.api.calls import Request, Response
 from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.api.instant import MILLISECOND
 from muster.cli.up import kubeconfig as config_of
@@ -43,6 +43,14 @@ class Apart:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     calls: set[tuple[str, str]] = field(default_factory=set)
     """Verb (as RBAC calls it) and path of everything that schedulers have asked."""
+    doors: list[str] = field(default_factory=list)
+    """Other addresses of the same server, one for each scheduler that is to be told apart."""
+    identities: dict[int, str] = field(default_factory=dict)
+    """By door, whom the scheduler there calls itself."""
+    stray: list[tuple[int, str, str]] = field(default_factory=list)
+    """Writes through a door while somebody else held the lease: the door, the call, who held it."""
+    written: dict[int, int] = field(default_factory=dict)
+    """By door, how many writes came through it."""
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         return ask(self.url, method, path, body)
@@ -90,11 +98,11 @@ def until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> f
 
 
 @contextmanager
-def apart(gates: FeatureGates | None = None, fleet: Shape | None = None) -> Iterator[Apart]:
+def apart(gates: FeatureGates | None = None, fleet: Shape | None = None, doors: int = 0) -> Iterator[Apart]:
     """A server with all controllers and hollow nodes (4 of 8 accelerators unless told otherwise)."""
     ready: Future[Apart] = Future()
     shape = fleet or Shape(zones=1, racks=2, nodes=2, gpus=8)
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(ready, gates, shape)), daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(ready, gates, shape, doors)), daemon=True)
     thread.start()
     served = ready.result(timeout=PATIENCE)
     try:
@@ -105,7 +113,7 @@ def apart(gates: FeatureGates | None = None, fleet: Shape | None = None) -> Iter
         assert not thread.is_alive(), "the server did not end"
 
 
-async def _serve(ready: Future[Apart], gates: FeatureGates | None, fleet: Shape) -> None:
+async def _serve(ready: Future[Apart], gates: FeatureGates | None, fleet: Shape, doors: int) -> None:
     setup = Setup(gates=gates or FeatureGates.of(*WORKLOAD_AWARE), start_delay=MILLISECOND)
     server = alone(setup, controllers(setup))
     local = server.local
@@ -123,13 +131,43 @@ async def _serve(ready: Future[Apart], gates: FeatureGates | None, fleet: Shape)
     driving = asyncio.create_task(server.loop.run())
     runner, port = await listen(app, 0)
     served = Apart(f"http://127.0.0.1:{port}", server, asyncio.get_running_loop(), calls=calls)
+    runners = [runner]
+    for number in range(doors):
+        behind = application(_door(served, number), local.told, settle=local.settle, finish=local.finish)
+        runner, port = await listen(behind, 0)
+        runners.append(runner)
+        served.doors.append(f"http://127.0.0.1:{port}")
     ready.set_result(served)
     await served.ended.wait()
     server.loop.stop()
     server.worker.close()
-    await runner.cleanup()
+    for runner in runners:
+        await runner.cleanup()
     await driving
     await local.close()
+
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+def _door(served: Apart, number: int) -> Callable[[Request], Any]:
+    """Notes who writes while somebody else holds the lease."""
+    local = served.server.local
+
+    def begin(request: Request) -> Any:
+        if request.method == "GET":
+            return local.begin(request)
+        if request.path.startswith(LEASE):
+            served.identities[number] = json.loads(request.body)["spec"]["holderIdentity"] or served.identities[number]
+            return local.begin(request)
+        held = local.handle(Request("GET", f"{LEASE}/muster-scheduler"))
+        holder = held.body["spec"]["holderIdentity"] if isinstance(held, Response) and held.ok else ""
+        if holder != served.identities.get(number):
+            served.stray.append((number, f"{request.method} {request.path}", holder))
+        served.written[number] = served.written.get(number, 0) + 1
+        return local.begin(request)
+
+    return begin
 
 
 class Road:

@@ -6,7 +6,6 @@ import pytest
 
 from muster.api import catalog, writes
 from muster.api.calls import Request, Response
-from muster.api.gates import FeatureGates
 from muster.api.object import Object
 from muster.api.scheduling import DisruptionMode, PodGroup, WorkloadReference
 from muster.engine.profile import Profile
@@ -52,8 +51,6 @@ def test_a_server_of_1_37_with_everything_is_used_without_a_remark():
     offer = server("37", NAMES)
     assert offer.remarks(RESOURCES) == []
     assert offer.versions["podgroups"] == "v1beta1" and offer.versions["compositepodgroups"] == "v1alpha3"
-    gates = offer.gates(FeatureGates())
-    assert gates.generic_workload and gates.composite_pod_group and gates.topology
 
 
 def test_a_server_without_the_beta_is_asked_in_the_alpha():
@@ -69,8 +66,7 @@ def test_a_server_of_1_36_is_asked_in_its_alpha_and_hierarchies_are_not_looked_f
     assert offer.versions["podgroups"] == "v1alpha2"
     (remark,) = offer.remarks(RESOURCES)
     assert "1.37" in remark and "CompositePodGroup" in remark
-    gates = offer.gates(FeatureGates())
-    assert gates.generic_workload and not gates.composite_pod_group
+    assert "compositepodgroups" not in offer.versions
 
 
 @pytest.mark.parametrize(("minor", "version"), [("37", "v1beta1"), ("36", "v1alpha2")])
@@ -79,7 +75,6 @@ def test_a_server_without_groups_is_told_by_which_flags_it_gets_them(minor, vers
     (remark,) = offer.remarks(RESOURCES)
     assert "--feature-gates=GenericWorkload=true" in remark
     assert f"--runtime-config=scheduling.k8s.io/{version}=true" in remark
-    assert not offer.gates(FeatureGates()).generic_workload
     assert not unusable(offer)
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from typing import Any
 
 import pytest
+from aiohttp import web
 from scheduling_apart import Road, apart, ask, gang, kubeconfig, pod, scheduler, until
 
 from muster.api.gates import FeatureGates
+from muster.cli.app import run
+from muster.runtime.remote import serve
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -90,17 +101,84 @@ def test_without_groups_it_says_which_flag_brings_them_and_schedules_the_rest(tm
         (("--kubeconfig", "/nowhere", "--profile", "/nowhere"), "--profile: "),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_option(arguments, why, monkeypatch):
+def test_what_cannot_work_is_refused_with_the_option(arguments, why, monkeypatch, capsys):
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    command = [sys.executable, "-m", "muster.cli", "scheduler", "--port", "0", *arguments]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
-    assert ended.returncode != 0 and ended.stderr.startswith("muster: ") and why in ended.stderr
+    assert run(["scheduler", "--port", "0", *arguments]) != 0
+    said = capsys.readouterr().err
+    assert said.startswith("muster: ") and why in said
 
 
-def test_a_server_that_answers_something_else_is_named(tmp_path):
-    with apart() as served, scheduler(tmp_path, served.url) as process:
-        other = kubeconfig(tmp_path, process.url)
-        command = [sys.executable, "-m", "muster.cli", "scheduler", "--port", "0", "--kubeconfig", str(other)]
-        ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
-        assert ended.returncode == 1 and "is it a Kubernetes API server?" in ended.stderr
+def test_whoever_is_not_known_is_told_what_to_renew(tmp_path, capsys):
+    async def unknown(_: web.Request) -> web.Response:
+        return web.json_response({"kind": "Status", "message": "Unauthorized"}, status=401)
+
+    with answering(unknown) as url:
+        assert run(["scheduler", "--port", "0", "--kubeconfig", str(kubeconfig(tmp_path, url))]) == 1
+    assert "(401 Unauthorized): renew the credentials" in capsys.readouterr().err
+
+
+@contextmanager
+def answering(handler: Any) -> Iterator[str]:
+    """A server that answers everything by `handler`, in a thread."""
+    started, loop = Future[int](), asyncio.new_event_loop()
+
+    async def start() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", handler)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        started.set_result(runner.addresses[0][1])
+
+    def serve() -> None:
+        loop.run_until_complete(start())
+        loop.run_forever()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{started.result(timeout=10)}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=5)
+
+
+def test_a_server_that_answers_something_else_is_named(tmp_path, capsys):
+    async def nothing(_: web.Request) -> web.Response:
+        return web.Response(status=404, text="not here")
+
+    with answering(nothing) as url:
+        assert run(["scheduler", "--port", "0", "--kubeconfig", str(kubeconfig(tmp_path, url))]) == 1
+    assert "is it a Kubernetes API server?" in capsys.readouterr().err
+
+
+def test_groups_that_are_served_later_are_found_then(tmp_path, monkeypatch, capsys):
+    """In this process: what is offered is looked at again, and everything begins anew with it."""
+    found, looks = serve.offers, count()
+
+    async def first_without_groups(duty, transport):
+        offer = await found(duty, transport)
+        if next(looks) == 0:
+            versions = {name: version for name, version in offer.versions.items() if name != "podgroups"}
+            return replace(offer, versions=versions)
+        return offer
+
+    monkeypatch.setattr(serve, "offers", first_without_groups)
+    monkeypatch.setattr(serve, "LOOK_AGAIN", 0.2)
+    with apart() as served:
+        gang(served, "whole", 3)
+
+        def end() -> None:
+            try:
+                until(lambda: served.bound() == 3, "the gang is bound")
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        waiting = threading.Thread(target=end)
+        waiting.start()
+        file = kubeconfig(tmp_path, served.url)
+        assert run(["scheduler", "--port", "0", "--no-leader-elect", "--kubeconfig", str(file)]) == 0
+        waiting.join(timeout=5)
+        assert served.bound() == 3
+    assert "beginning anew" in capsys.readouterr().err

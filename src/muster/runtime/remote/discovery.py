@@ -9,7 +9,6 @@ from typing import Any
 
 from muster.api import catalog
 from muster.api.calls import Request, Response
-from muster.api.gates import FeatureGates
 from muster.runtime.remote.border import understood
 
 OLDEST = 34
@@ -33,18 +32,6 @@ class Offer:
     def has(self, resource: str) -> bool:
         return resource in self.versions
 
-    def gates(self, base: FeatureGates) -> FeatureGates:
-        """Which of the scheduler's gates make sense with this server."""
-        wanted = {
-            "GenericWorkload": self.has(GROUPS),
-            "TopologyAwareWorkloadScheduling": self.has(GROUPS),
-            "CompositePodGroup": self.has(GROUPS) and self.has(COMPOSITES),
-            "PodGroupPreemptionPolicy": self.has(GROUPS),
-            "DRAWorkloadResourceClaims": self.has(GROUPS),
-        }
-        wanted |= {"WorkloadWithJob": False} if not self.has(GROUPS) else {}
-        return base.changed(wanted)
-
     def remarks(self, resources: Collection[str]) -> list[str]:
         """One sentence for each thing that is missing of these resources, with the flag that brings it."""
         said = []
@@ -67,7 +54,7 @@ def _groups_missing(minor: int | None) -> str:
         "" if minor is None or minor >= 36 else f" (this server is 1.{minor}; the first release that has them is 1.36)"
     )
     return (
-        f"no PodGroups are served{told}: pods are placed one by one, and gangs are not kept together. To have them, "
+        f"no PodGroups are served{told}: pods that name one wait, and all others are scheduled. To have them, "
         f"start kube-apiserver with --feature-gates=GenericWorkload=true and "
         f"--runtime-config=scheduling.k8s.io/{version}=true"
     )
@@ -77,7 +64,7 @@ def _composites_missing(minor: int | None) -> str:
     if minor is not None and minor < 37:
         return f"no CompositePodGroups are served by 1.{minor}: hierarchies of groups need Kubernetes 1.37"
     return (
-        "no CompositePodGroups are served: groups are placed without hierarchies. To have them, start kube-apiserver "
+        "no CompositePodGroups are served: groups that name one wait. To have them, start kube-apiserver "
         "with --feature-gates=CompositePodGroup=true,TopologyAwareWorkloadScheduling=true and "
         "--runtime-config=scheduling.k8s.io/v1alpha3=true"
     )

@@ -14,7 +14,7 @@ WRITES: Sequence[tuple[str, str, tuple[str, ...]]] = (
     ("", "events", ("create", "patch")),
     ("", "persistentvolumeclaims", ("patch",)),
     ("", "persistentvolumes", ("patch",)),
-    ("resource.k8s.io", "resourceclaims", ("patch",)),
+    ("resource.k8s.io", "resourceclaims", ("create", "patch")),
     ("resource.k8s.io", "resourceclaims/status", ("patch",)),
     ("scheduling.k8s.io", "podgroups", ("patch",)),
     ("scheduling.k8s.io", "podgroups/status", ("patch",)),

@@ -10,14 +10,14 @@ from itertools import islice
 from random import Random
 from typing import Any, cast
 
-from muster.api.gates import FeatureGates
+from muster.api.gates import WORKLOAD_AWARE, FeatureGates
 from muster.api.instant import SECOND
 from muster.api.machine import Listed
 from muster.engine.profile import Profile
 from muster.runtime.clock import Clock
 from muster.runtime.local import Inbox
 from muster.runtime.loop import Loop, Station
-from muster.runtime.remote.discovery import COMPOSITES, GROUPS, Offer
+from muster.runtime.remote.discovery import Offer
 from muster.runtime.remote.election import Election, Terms
 from muster.runtime.remote.leader import Leader
 from muster.runtime.remote.store import Remote
@@ -29,6 +29,7 @@ from muster.scheduler.events import Pause, Resume
 from muster.scheduler.machine import Scheduler
 
 LOG = Log("scheduler")
+GROUP_GATES = tuple(name for name in WORKLOAD_AWARE if name != "WorkloadWithJob")
 LOOK_EVERY = 0.05
 """Seconds between looks whether everything was listed, before the election."""
 
@@ -42,7 +43,7 @@ class Duty:
     terms: Terms | None = None
     """Of the election; None: nobody else schedules these pods."""
     gates: FeatureGates = field(default_factory=FeatureGates)
-    """Those that nothing can be found out about; the others follow from what the server offers."""
+    """Those of groups are on in any case."""
     preemption: bool = True
 
 
@@ -50,17 +51,20 @@ def made_for(name: str, profile: Profile, gates: FeatureGates, *, preemption: bo
     return Scheduler(profile, scheduler_name=name, gates=gates, preemption=preemption)
 
 
+def with_groups(gates: FeatureGates) -> FeatureGates:
+    """The gates of a scheduler that knows groups. A server without them drops the fields that name them."""
+    return gates.changed(dict.fromkeys(GROUP_GATES, True))
+
+
 def wanted_resources(duty: Duty) -> tuple[str, ...]:
-    """Everything that a scheduler of this duty would watch if the server offered it."""
-    everything = duty.gates.changed(
-        {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True, "CompositePodGroup": True}
-    )
+    """Everything that a scheduler of this duty watches if the server offers it."""
+    gates = with_groups(duty.gates)
     wanted = [
         resource
         for name, profile in duty.profiles.items()
-        for resource in made_for(name, profile, everything, preemption=duty.preemption).resources
+        for resource in made_for(name, profile, gates, preemption=duty.preemption).resources
     ]
-    return tuple(dict.fromkeys((*wanted, GROUPS, COMPOSITES)))
+    return tuple(dict.fromkeys(wanted))
 
 
 @dataclass
@@ -120,7 +124,7 @@ class Session:
             election = Election(duty.terms, random)
             self.leader = Leader(election, transport, clock, self.remote.refusals, self._lead)
             self.remote.may = self.leader.may
-        gates = offer.gates(duty.gates)
+        gates = with_groups(duty.gates)
         self.employed: list[Employed] = []
         self.turns = Turns(self.employed, self._stuck) if len(duty.profiles) > 1 else None
         for name, profile in duty.profiles.items():
