@@ -86,6 +86,12 @@ def test_parameters_that_cannot_be_read_are_refused(pods, query, said):
     assert answer.status == 400 and said in answer.body["message"]
 
 
+@pytest.mark.parametrize("query", [{"labelSelector": "!none"}, {"fieldSelector": "metadata.name!=z"}])
+def test_with_a_selector_nobody_says_how_many_are_left(pods, query):
+    meta = pods.call("GET", pods.path("pods"), query={"limit": "2", **query}).body["metadata"]
+    assert "continue" in meta and "remainingItemCount" not in meta
+
+
 def test_pages_show_one_revision_while_objects_come_and_go(pods):
     first = pods.call("GET", pods.path("pods"), query={"limit": "2"}).body
     assert [item["metadata"]["name"] for item in first["items"]] == ["a", "b"]

@@ -192,3 +192,22 @@ def test_no_request_is_an_internal_error(new_api, method, path, body, content_ty
     answer = api.call(method, path, body, content_type=content_type)
     assert answer.status != 500, answer.body
     assert answer.status < 300 or api.server.revision == revision
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "text", "code"),
+    [
+        ("ConfigMap", "binaryData", "%%%", 400),
+        ("ConfigMap", "binaryData", "YQ", 400),
+        ("Secret", "data", "a b=", 400),
+        ("Secret", "data", "", 201),
+        ("Secret", "data", "YWJj", 201),
+        ("Secret", "data", "YWJj\nYQ==\n", 201),
+        ("ConfigMap", "data", "%%%", 201),
+    ],
+)
+def test_bytes_are_in_base64(api, kind, field, text, code):
+    body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "b"}, field: {"k": text}}
+    answer = api.call("POST", f"/api/v1/namespaces/default/{kind.lower()}s", body)
+    assert answer.status == code, answer.body
+    assert code == 201 or f"{field}[k]: must be bytes in base64" in answer.body["message"]

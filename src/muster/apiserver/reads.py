@@ -113,7 +113,8 @@ def _listed(call: Call, found: list[Raw], revision: int, limit: int) -> Response
     if limit and len(found) > limit:
         last = Continue(revision, *_place(found[limit - 1]))
         meta["continue"] = _encoded(last)
-        meta["remainingItemCount"] = len(found) - limit
+        if not any(call.request.query.get(name) for name in ("labelSelector", "fieldSelector")):
+            meta["remainingItemCount"] = len(found) - limit
         found = found[:limit]
     body = {"kind": call.kind.list_kind, "apiVersion": call.kind.api_version, "metadata": meta, "items": found}
     return Response(200, body)
