@@ -33,6 +33,8 @@ class ResizeDiagnosis(Diagnosis):
     """Empty: the resize fits, and its kubelet will carry it out."""
     owners: tuple[str, ...] = ()
     """Who forbids evictions for resizes on the node, where that is why nobody is evicted."""
+    shrinking: int = 0
+    """How many pods there are being made smaller, where that is why nobody is evicted yet."""
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -59,6 +61,9 @@ def _missing(lack: Lacking) -> str:
 
 
 def _why(diagnosis: ResizeDiagnosis, tried: Preemption | None) -> str:
+    if diagnosis.shrinking:
+        smaller = "pod that is" if diagnosis.shrinking == 1 else "pods that are"
+        return f", and waits for {diagnosis.shrinking} {smaller} being made smaller there"
     ask = f"free that much on {diagnosis.node}, or ask for less"
     if diagnosis.owners:
         owners = ", ".join(diagnosis.owners)

@@ -197,6 +197,14 @@ def growth_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Growth | No
     return None
 
 
+def is_infeasible(status: Mapping[str, Any]) -> bool:
+    """Whether condition PodResizePending is True with reason Infeasible."""
+    return any(
+        it.get("type") == "PodResizePending" and it.get("status") == "True" and it.get("reason") == "Infeasible"
+        for it in status.get("conditions") or ()
+    )
+
+
 def pod_class(pod: core.Pod, *, features: bool = True, stores: bool = False, devices: bool = False) -> PodClass:
     """Everything about a pod that decides where it may run; `stores`: volumes do too; `devices`: claims for them do."""
     spec = pod.spec

@@ -17,7 +17,7 @@ from muster.model.keys import Key
 from muster.model.neighbours import Labels
 from muster.model.records import CompositeRecord, GroupRecord, NodeRecord, Phase, PodRecord, Policy, Taint
 from muster.scheduler.claims import claims_of_group, extended_claim, uses_of
-from muster.scheduler.classes import Classes, Taken, growth_of, image_name
+from muster.scheduler.classes import Classes, Taken, growth_of, image_name, is_infeasible
 from muster.scheduler.demands import labels_of
 from muster.scheduler.families import Requirements, controller_of, selector_of
 from muster.scheduler.storage import pod_volumes
@@ -171,6 +171,7 @@ class Ingest:
             usage=taken.usage,
             allocated=taken.allocated,
             growth=growth_of(spec, status) if phase is Phase.BOUND and "conditions" in status else None,
+            infeasible=taken.usage is not cls.requests and is_infeasible(status),
             group=self._group_name(spec),
             terminating="deletionTimestamp" in meta,
             gates=tuple(gate["name"] for gate in gates) if gates else (),

@@ -39,7 +39,7 @@ def grow(snapshot: Snapshot, entry: QueueEntry, now: int) -> Grown:
     """Decides one deferred resize: nothing is to be done, somebody is awaited, or these have to go (R4, R5).
 
     Nobody is evicted unless the kubelet will carry the resize out then; nor a second time while somebody is leaving
-    who made room for any resize on the node.
+    who made room for any resize on the node; nor before the kubelet has made those smaller that are to be.
     """
     pod = entry.pods[0]
     at = snapshot.nodes.index.get(pod.node or "")
@@ -48,6 +48,8 @@ def grow(snapshot: Snapshot, entry: QueueEntry, now: int) -> Grown:
     host = Host(snapshot.nodes.records[at], snapshot.running)
     if host.lets(pod):
         return Grown(Plan(snapshot.revision), _diagnosis(snapshot, entry))
+    if shrinking := host.shrinking(missing(host.free(), pod)):
+        return _nobody(snapshot, entry, host, None, shrinking=shrinking)
     field = Field(snapshot, entry.priority)
     leaving = [gone.uid for gone in field.freeing if gone.node == pod.node]
     awaited = frozenset(leaving)
@@ -93,6 +95,10 @@ class Host:
                 free = after(free, other)
         return not missing(free, pod)
 
+    def shrinking(self, lacks: Mapping[str, int]) -> int:
+        """How many pods will give back some of what is lacking once the kubelet has looked at them."""
+        return sum(_shrinks(pod, lacks) for pod in self.pods if pod.growth is None and not pod.terminating)
+
     def before(self, pod: PodRecord, gone: frozenset[str]) -> list[PodRecord]:
         """Those whose turn comes before and who would all fit together once these pods are gone."""
         free, found = self.free(gone), list[PodRecord]()
@@ -103,6 +109,15 @@ class Host:
                 found.append(other)
                 free = after(free, other)
         return found
+
+
+def _shrinks(pod: PodRecord, lacks: Mapping[str, int]) -> bool:
+    """Whether a pod is to be smaller, of something that is lacking, and nowhere larger: no kubelet defers that."""
+    if pod.infeasible or allocated(pod) is pod.cls.requests:
+        return False
+    has, wants = dict(allocated(pod)), dict(pod.cls.requests)
+    larger = any(amount > has.get(name, 0) for name, amount in wants.items())
+    return not larger and any(wants.get(name, 0) < has.get(name, 0) for name in lacks)
 
 
 def turn(pod: PodRecord) -> tuple[object, ...]:
@@ -251,9 +266,11 @@ def _nobody(
     *,
     owners: tuple[str, ...] = (),
     judge: Enough | None = None,
+    shrinking: int = 0,
 ) -> Grown:
     lacking = _lacking(host, entry.pods[0], judge)
-    return Grown(Plan(snapshot.revision), _diagnosis(snapshot, entry, preemption, lacking=lacking, owners=owners))
+    diagnosis = _diagnosis(snapshot, entry, preemption, lacking=lacking, owners=owners, shrinking=shrinking)
+    return Grown(Plan(snapshot.revision), diagnosis)
 
 
 def _lacking(host: Host, pod: PodRecord, judge: Enough | None) -> tuple[Lacking, ...]:
@@ -270,6 +287,7 @@ def _diagnosis(
     known: bool = True,
     lacking: tuple[Lacking, ...] = (),
     owners: tuple[str, ...] = (),
+    shrinking: int = 0,
 ) -> ResizeDiagnosis:
     fits = known and not lacking and preemption is None and not owners
     return ResizeDiagnosis(
@@ -285,4 +303,5 @@ def _diagnosis(
         known=known,
         lacking=lacking,
         owners=owners,
+        shrinking=shrinking,
     )
