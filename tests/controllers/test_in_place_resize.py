@@ -159,6 +159,74 @@ def test_a_container_whose_policy_says_so_is_restarted() -> None:
     assert town.pods()["a"]["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
+def with_sidecar(name: str, cpu: str, sidecar: str) -> dict[str, Any]:
+    pod = sized(name, cpu)
+    beside = {"name": "beside", "image": "pause", "restartPolicy": "Always"}
+    pod["spec"]["initContainers"] = [{**beside, "resources": {"requests": {"cpu": sidecar}}}]
+    return pod
+
+
+def sidecar_size(town: Town, name: str) -> tuple[str, str]:
+    """Allocated and actual."""
+    told = town.pods()[name]["status"]["initContainerStatuses"][0]
+    return told["allocatedResources"]["cpu"], told["resources"]["requests"]["cpu"]
+
+
+def grow_sidecar(town: Town, name: str, cpu: str) -> None:
+    body = {"spec": {"initContainers": [{"name": "beside", "resources": {"requests": {"cpu": cpu}}}]}}
+    kind = "application/strategic-merge-patch+json"
+    response = town.world.call(writes.patch("pods", "default", name, body, kind, subresource="resize"))
+    assert response.status == 200, response.body
+
+
+def test_a_sidecar_grows_as_the_other_containers_do() -> None:
+    town = Town(with_sidecar("a", "1", "1"), sized("b", "1"))
+    grow_sidecar(town, "a", "2")
+    town.world.advance(SECOND // 2)
+    assert (sidecar_size(town, "a"), town.waiting("a")) == (("2", "1"), {"PodResizeInProgress": ""})
+    town.wait(2)
+    assert (sidecar_size(town, "a"), town.size("a"), town.waiting("a")) == (("2", "2"), ("1", "1"), {})
+
+
+def test_a_sidecar_waits_for_room_and_evicts_for_it() -> None:
+    pod = with_sidecar("a", "1", "1")
+    pod["spec"]["priority"] = 100
+    town = Town(pod, sized("low", "2", 1))
+    grow_sidecar(town, "a", "3")
+    town.world.advance(SECOND // 2)
+    assert town.waiting("a") == {"PodResizePending": "Deferred"}
+    town.wait(60)
+    assert (sidecar_size(town, "a"), sorted(town.pods())) == (("3", "3"), ["a"])
+
+
+def pod_level(name: str, cpu: str, priority: int = 0) -> dict[str, Any]:
+    pod = pod_manifest(name, priority=priority)
+    pod["spec"]["containers"] = [{"name": "c", "image": "pause"}]
+    pod["spec"]["resources"] = {"requests": {"cpu": cpu}}
+    return pod
+
+
+def test_resources_of_the_pod_as_a_whole_grow_and_evict_for_it() -> None:
+    town = Town(pod_level("a", "1", 100), sized("low", "2", 1))
+    body = {"spec": {"resources": {"requests": {"cpu": "2"}}}}
+    kind = "application/strategic-merge-patch+json"
+
+    def told() -> tuple[str, str]:
+        status = town.pods()["a"]["status"]
+        return status["allocatedResources"]["cpu"], status["resources"]["requests"]["cpu"]
+
+    assert told() == ("1", "1")
+    assert town.world.call(writes.patch("pods", "default", "a", body, kind, subresource="resize")).status == 200
+    town.wait(3)
+    assert (told(), town.waiting("a"), sorted(town.pods())) == (("2", "2"), {}, ["a", "low"])
+    body["spec"]["resources"]["requests"]["cpu"] = "4"
+    assert town.world.call(writes.patch("pods", "default", "a", body, kind, subresource="resize")).status == 200
+    town.world.advance(SECOND // 2)
+    assert town.waiting("a") == {"PodResizePending": "Deferred"}
+    town.wait(60)
+    assert (told(), town.waiting("a"), sorted(town.pods())) == (("4", "4"), {}, ["a"])
+
+
 def test_freed_room_is_not_given_to_newcomers_while_the_resize_is_awaited() -> None:
     town = Town(sized("grow", "2", 100), sized("low", "2", 1))
     town.world.hold_terminations(True)

@@ -21,6 +21,11 @@ def test_invariants_hold_in_a_random_life_with_hierarchies(seed: int) -> None:
     Life(seed, trees=True).live()
 
 
+def test_invariants_hold_in_a_random_life_with_resizes(seed: int) -> None:
+    """Pods run and are resized: what is given to them is there, and nobody waits to grow where there is room."""
+    Life(seed, events=40, resizes=True).live()
+
+
 def test_a_seed_replays() -> None:
     one, two = Life(7), Life(7)
     one.live()

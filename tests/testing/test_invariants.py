@@ -66,6 +66,34 @@ def test_a_full_node_is_not_overcommitted_and_one_pod_more_is() -> None:
     ]
 
 
+def grown(name: str, cpu: str, allocated: str, *, reason: str = "Deferred") -> dict[str, Any]:
+    """A pod on n1 that wants `cpu` and has something else."""
+    told = {"name": "main", "allocatedResources": {"cpu": allocated}}
+    condition = {"type": "PodResizePending", "status": "True", "reason": reason}
+    status = {"phase": "Running", "containerStatuses": [told], "conditions": [condition]}
+    return {**pod_manifest(name, cpu=cpu, nodeName="n1"), "status": status}
+
+
+def test_what_is_allocated_counts_and_not_what_is_asked_for() -> None:
+    state = state_of(world_with(node_manifest("n1", cpu="2"), pod_manifest("a")))
+    assert invariants.overcommitted(replace(state, pods=(*state.pods, grown("b", "5", "1")))) == []
+    assert invariants.overcommitted(replace(state, pods=(*state.pods, grown("b", "1", "2")))) == [
+        "n1 has 2.0 cpu and its pods ask for 3.0"
+    ]
+
+
+def test_a_deferred_resize_waits_in_vain_as_soon_as_there_is_room() -> None:
+    state = state_of(world_with(node_manifest("n1", cpu="4"), pod_manifest("a")))
+
+    def waiting(*pods: dict[str, Any]) -> list[str]:
+        return invariants.growing_in_vain(replace(state, pods=(*state.pods, *pods)))
+
+    assert waiting(grown("b", "4", "1")) == []
+    assert waiting(grown("b", "3", "1")) == ["b waits to grow, and there is room for it"]
+    assert waiting(grown("b", "3", "1"), grown("c", "3", "1")) == []
+    assert waiting(grown("b", "3", "1", reason="Infeasible")) == []
+
+
 def test_a_finished_pod_takes_nothing() -> None:
     done = {**pod_manifest("done", cpu="9", nodeName="n1"), "status": {"phase": "Succeeded"}}
     state = state_of(world_with(node_manifest("n1", cpu="2")))

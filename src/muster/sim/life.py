@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from muster.api import writes
-from muster.api.calls import Request, Response
+from muster.api.calls import STRATEGIC_PATCH, Request, Response
 from muster.api.gates import FeatureGates
 from muster.api.instant import MINUTE, SECOND
 from muster.model.decision import Decision
@@ -45,6 +45,8 @@ class Life:
     """Whether nodes stand in racks, and some groups have to stay in one."""
     trees: bool = False
     """Whether there are hierarchies of groups, among racks as well."""
+    resizes: bool = False
+    """Whether pods run, and are resized in place, with evictions for those that have to wait."""
     gates: FeatureGates = field(default_factory=lambda: FeatureGates.of("GenericWorkload", "WorkloadWithJob"))
     history: list[str] = field(default_factory=list)
     random: Random = field(init=False)
@@ -65,7 +67,11 @@ class Life:
             self.gates = FeatureGates.of(
                 "GenericWorkload", "WorkloadWithJob", "TopologyAwareWorkloadScheduling", "CompositePodGroup"
             )
-        self.world = cluster(self.gates, seed=self.seed, priority_admission=False, rates=self.rates)
+        if self.resizes:
+            self.gates = FeatureGates.of(
+                "GenericWorkload", "WorkloadWithJob", "InPlacePodVerticalScalingSchedulerPreemption"
+            )
+        self.world = cluster(self.gates, seed=self.seed, priority_admission=False, rates=self.rates, run=self.resizes)
         self.world.most = MOST_STEPS
         self.world.witness = self._judge
         self.world.overhear = self._overhear
@@ -121,6 +127,7 @@ class Life:
             (self._restart, 2),
             (self._pause, 3),
             (self._break_watches, 2),
+            *([(self._resize, 20)] if self.resizes else ()),
             *([(self._move_node, 4)] if self.racks and not self.trees else ()),
             *([(self._add_tree, 16), (self._delete_tree, 4), (self._bring_root_back, 8)] if self.trees else ()),
         )
@@ -240,6 +247,15 @@ class Life:
         if pod := self._any("pods", lambda pod: bool(pod["spec"].get("nodeName"))):
             phase = self.random.choice(("Succeeded", "Failed"))
             self._do(phase, writes.patch_status("pods", SPACE, pod["metadata"]["name"], {"phase": phase}))
+
+    def _resize(self) -> None:
+        """Larger or smaller, perhaps more than its node has."""
+        if pod := self._any("pods", lambda pod: pod.get("status", {}).get("phase") == "Running"):
+            container = pod["spec"]["containers"][0]["name"]
+            size = {"requests": {"cpu": str(self.random.randint(1, 14))}}
+            body = {"spec": {"containers": [{"name": container, "resources": size}]}}
+            asked = writes.patch("pods", SPACE, pod["metadata"]["name"], body, STRATEGIC_PATCH, subresource="resize")
+            self._do(f"resize {size}", asked)
 
     def _change_minimum(self) -> None:
         if group := self._any("podgroups", lambda group: "gang" in group["spec"]["schedulingPolicy"]):
@@ -375,6 +391,7 @@ class Life:
         self.world.quiesce()
         state = invariants.read(self.world.server, self.world.now)
         self.wrong += invariants.overcommitted(state)
+        self.wrong += invariants.growing_in_vain(state)
         self.wrong += invariants.waiting_in_vain(state, topology=self.racks)
         if self.racks:
             self.wrong += invariants.scattered(state, ignored=self.moved)
@@ -390,7 +407,7 @@ class Life:
         """In four quiet minutes nothing is decided but one safety retry for each entry that waits (M4)."""
         before = len(self.world.decisions)
         self.world.advance(4 * MINUTE)
-        waiting = sum(not pod["spec"].get("nodeName") for pod in state.pods)
+        waiting = sum(not pod["spec"].get("nodeName") or invariants.is_deferred(pod) for pod in state.pods)
         decided = len(self.world.decisions) - before
         return [f"{decided} decisions in four quiet minutes for {waiting} waiting pods"] if decided > waiting else []
 

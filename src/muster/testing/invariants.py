@@ -68,21 +68,63 @@ def read(server: ApiServer, now: Instant) -> State:
 
 
 def overcommitted(state: State) -> list[str]:
-    """Nodes whose pods ask for more than there is; a pod counts from its binding until it ends."""
+    """Nodes whose pods are given more than there is; a pod counts from its binding until it ends."""
     room = {node["metadata"]["name"]: node["status"]["allocatable"] for node in state.nodes}
-    taken: dict[str, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-    for pod in state.pods:
-        name = pod["spec"].get("nodeName")
-        if name in room and _phase(pod) not in ("Succeeded", "Failed"):
-            taken[name]["pods"] += 1
-            for resource, amount in _requests(pod).items():
-                taken[name][resource] += amount
     return [
-        f"{name} has {float(_quantity(room[name].get(resource, '0')))} {resource} and its pods ask for {float(amount)}"
-        for name, resources in taken.items()
+        f"{name} has {float(there)} {resource} and its pods ask for {float(there - amount)}"
+        for name, resources in _left(state).items()
         for resource, amount in resources.items()
-        if amount > _quantity(room[name].get(resource, "0"))
+        for there in (_quantity(room[name].get(resource, "0")),)
+        if amount < 0
     ]
+
+
+def growing_in_vain(state: State) -> list[str]:
+    """Pods that wait to grow in place although there is room on their node; meaningful at rest."""
+    left, wrong = _left(state), []
+    for pod in state.pods:
+        free = left.get(pod["spec"].get("nodeName", ""))
+        if free is not None and is_deferred(pod):
+            has = _allocated(pod)
+            if all(amount - has.get(resource, 0) <= free[resource] for resource, amount in _requests(pod).items()):
+                wrong.append(f"{pod['metadata']['name']} waits to grow, and there is room for it")
+    return wrong
+
+
+def is_deferred(pod: Json) -> bool:
+    """Whether its kubelet has put off to let it grow."""
+    told = pod.get("status", {}).get("conditions") or ()
+    ended = _phase(pod) in ("Succeeded", "Failed")
+    return not ended and any(it["type"] == "PodResizePending" and it.get("reason") == "Deferred" for it in told)
+
+
+def _left(state: State) -> dict[str, dict[str, Fraction]]:
+    """By node and resource, what is not given to any pod."""
+    left: dict[str, dict[str, Fraction]] = {}
+    for node in state.nodes:
+        given = node["status"]["allocatable"]
+        left[node["metadata"]["name"]] = defaultdict(Fraction, {name: _quantity(text) for name, text in given.items()})
+    for pod in state.pods:
+        free = left.get(pod["spec"].get("nodeName", ""))
+        if free is not None and _phase(pod) not in ("Succeeded", "Failed"):
+            free["pods"] -= 1
+            for resource, amount in _allocated(pod).items():
+                free[resource] -= amount
+    return left
+
+
+def _allocated(pod: Json) -> dict[str, Fraction]:
+    """What its kubelet has given to a pod's containers; until that is told, what it asks for."""
+    told = {it["name"]: it["allocatedResources"] for it in _statuses(pod) if "allocatedResources" in it}
+    if not told:
+        return _requests(pod)
+    given = [{"name": name, "resources": {"requests": amounts}} for name, amounts in told.items()]
+    others = [it for it in pod["spec"]["containers"] if it["name"] not in told]
+    return _requests({**pod, "spec": {**pod["spec"], "containers": [*given, *others]}})
+
+
+def _statuses(pod: Json) -> Sequence[Json]:
+    return pod.get("status", {}).get("containerStatuses") or ()
 
 
 def premature(asked: Decide) -> list[str]:
@@ -91,7 +133,7 @@ def premature(asked: Decide) -> list[str]:
     for head in asked.heads:
         if any(pod.gates for pod in head.pods):
             wrong.append(f"{head.key} is decided although a member is gated")
-        if head.tree is not None:
+        if head.tree is not None or head.resize:
             continue
         if head.group is None and head.pods[0].group is not None:
             wrong.append(f"{head.key} is decided alone although it belongs to group {head.pods[0].group}")
@@ -131,7 +173,7 @@ def missed(asked: Decide, decision: Decision) -> list[str]:
             judged = diagnosis.proven and diagnosis.verdict is not Verdict.ERROR
             if not plan.binds and _is_small_tree(head) and judged and most_placed(snapshot, head):
                 wrong.append(f"{head.key} could be placed")
-        elif not plan.binds and diagnosis.proven and _is_small(head) and not _has_devices(head):
+        elif not plan.binds and not head.resize and diagnosis.proven and _is_small(head) and not _has_devices(head):
             answer = oracle.can_place(snapshot, head)
             if answer.feasible:
                 wrong.append(f"{head.key} could be placed: {dict(answer.assignment)}")
@@ -160,7 +202,7 @@ def reckless(asked: Decide, decision: Decision) -> list[str]:
                 wrong.append(f"{head.key} evicts {pod.key} a second time")
         if plan.binds:
             wrong.append(f"{head.key} binds and evicts at once")
-        if head.tree is None and _is_small(head):
+        if head.tree is None and not head.resize and _is_small(head):
             free = replace(asked.snapshot, used=asked.snapshot.used.copy())
             for pod in known.values():
                 if pod.uid in gone or ((pod.terminating or pod.uid in leaving) and pod.priority < head.priority):
@@ -360,7 +402,7 @@ def _phase(pod: Json) -> str:
 def _requests(pod: Json) -> dict[str, Fraction]:
     """The sum over containers, or the largest init container where that is more; plus overhead.
 
-    Sidecars, pod-level resources and resizes are not looked at: runs that are checked here do not use them.
+    Sidecars and pod-level resources are not looked at: runs that are checked here do not use them.
     """
     spec = pod["spec"]
     total: dict[str, Fraction] = defaultdict(Fraction)
