@@ -87,17 +87,8 @@ class Scheduler:
         self.resizes = Resizes(self.cache, scheduler_name, on=preemption and gates.resize_preemption)
         self.accounts = Accounts(self.cache, self.queue, self._reports)
         """What came of evictions."""
-        self._watching = Watching(
-            ingest,
-            self.cache,
-            self.queue,
-            self.commit,
-            self._reports,
-            self._heldback,
-            kept,
-            self.resizes,
-            self.accounts,
-        )
+        known = (self.cache, self.queue, self.commit)
+        self._watching = Watching(ingest, *known, self._reports, self._heldback, kept, self.resizes, self.accounts)
         self._underway = Underway(
             self.commit, self.queue, self._watching, self._reports, self._heldback, self._preempting, self.accounts
         )
