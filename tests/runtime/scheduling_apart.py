@@ -212,6 +212,12 @@ class Road:
         listening = self._loop.run_until_complete(asyncio.start_server(self._lead, "127.0.0.1", 0))
         started.set_result(listening.sockets[0].getsockname()[1])
         self._loop.run_forever()
+        listening.close()
+        leading = asyncio.all_tasks(self._loop)
+        for task in leading:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*leading, return_exceptions=True))
+        self._loop.close()
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self._open:

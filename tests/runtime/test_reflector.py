@@ -235,3 +235,14 @@ def test_a_bookmark_moves_the_watch_on_and_tells_nothing():
     _, reflector, _ = synced("a")
     assert reflector.event("BOOKMARK", {"metadata": {"resourceVersion": "99"}}) == []
     assert reflector.step == Follow("99")
+
+
+def test_a_page_that_does_not_come_is_asked_for_again_in_a_smaller_size():
+    reflector = Reflector("pods", Random(1))
+    for _ in range(5):
+        assert isinstance(reflector.step, List)
+        reflector.page([], "5", "more")
+    assert reflector.step == List(4_000, "more")
+    reflector.list_refused(BROKEN)
+    reflector.rested()
+    assert reflector.step == List(PAGE, "more")

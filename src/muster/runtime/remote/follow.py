@@ -22,6 +22,9 @@ WATCHED_FOR = 300
 SLACK = 60
 """Seconds beyond that, after which a watch that says nothing is cut."""
 LISTED_WITHIN = 120.0
+"""Seconds that a page may take."""
+AFTER_A_FAULT = 30.0
+"""Seconds until everything is listed again after this program has failed on what the server told."""
 LINES_AT_A_TIME = 200
 """Events after which others get their turn."""
 
@@ -55,13 +58,21 @@ class Follower:
 
     async def run(self) -> None:
         while True:
-            step = self.reflector.step
-            if isinstance(step, List):
-                await self._list(step)
-            elif isinstance(step, Follow):
-                await self._watch(step)
-            else:
-                await self._rest(step)
+            try:
+                await self._step()
+            except Exception as failure:  # a fault must not leave the machines with what they know for ever
+                LOG.failure(f"{self.reflector.resource} cannot be followed and is listed again", failure)
+                await asyncio.sleep(AFTER_A_FAULT)
+                self.reflector.begin_anew()
+
+    async def _step(self) -> None:
+        step = self.reflector.step
+        if isinstance(step, List):
+            await self._list(step)
+        elif isinstance(step, Follow):
+            await self._watch(step)
+        else:
+            await self._rest(step)
 
     async def _rest(self, step: Rest) -> None:
         await asyncio.sleep(step.seconds)
@@ -71,7 +82,7 @@ class Follower:
         query = {"limit": str(step.limit)} if step.limit else {}
         if step.token:
             query["continue"] = step.token
-        answer = await self._transport.call(Request("GET", self._path, query), within=LISTED_WITHIN, patient=False)
+        answer = await self._transport.call(Request("GET", self._path, query), patient=False, limit=LISTED_WITHIN)
         items = answer.body.get("items", []) if isinstance(answer.body, dict) else None
         if not answer.ok or not isinstance(items, list | None) or not isinstance(answer.body.get("metadata"), dict):
             self._ended("list", self.reflector.resource, answer)

@@ -29,11 +29,16 @@ def application(session: Callable[[], Session], guard: Guard | None) -> web.Appl
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(text=exposed(samples(session())), content_type="text/plain", charset="utf-8")
 
+    async def elsewhere(_: web.Request) -> web.Response:
+        why = f"this is a scheduler, which knows what waits and why; objects are at {session().transport.server}"
+        return web.json_response({"kind": "Status", "status": "Failure", "message": why, "code": 404}, status=404)
+
     app = web.Application(middlewares=[_only_known(guard)])
     app.router.add_routes([web.get("/healthz", healthz), web.get("/livez", healthz), web.get("/readyz", readyz)])
     app.router.add_get("/metrics", metrics)
     others = lambda: session().employed[1:]  # noqa: E731
     app.router.add_routes(pages.routes(lambda: session().employed[0], others, metrics=False))
+    app.router.add_route("*", "/{path:.*}", elsewhere)
     return app
 
 

@@ -113,10 +113,14 @@ class Reflector:
             self._begin_list(whole=True)
             return
         if not response.status and self.step.token:
-            self._rest(response, self.step)  # the rest of this list may still be kept
+            self._rest(response, List(PAGE, self.step.token))  # the rest of this list may still be kept
             return
         self._begin_list(whole=self._whole)
         self._rest(response, self.step)
+
+    def begin_anew(self) -> None:
+        """Lists again, whatever was going on."""
+        self._begin_list(whole=False)
 
     # -- the watch
 

@@ -21,7 +21,9 @@ from muster.runtime.remote.follow import Follower
 from muster.runtime.remote.reflector import News, Reflector
 from muster.runtime.remote.refusals import FORBIDDEN, UNAUTHORIZED, Refusals, object_of, resource_of, verb_of
 from muster.runtime.remote.transport import Transport, unreached
+from muster.runtime.telemetry import Log
 
+LOG = Log("client")
 EVENTS_AT_A_TIME = 16
 """Writes of Events that are under way at a time, so that they do not hold up bindings."""
 MOST_EVENTS = 20_000
@@ -178,6 +180,9 @@ class Remote:
             calling.cancel()
         if calling.cancelled():
             return unreached("taken back: this scheduler does not lead any more")
+        if failure := calling.exception():
+            LOG.failure("a write could not be made", failure, verb=verb_of(request), resource=resource)
+            return unreached(f"not sent: {type(failure).__name__}: {failure}")
         answer = calling.result()
         if answer.ok or answer.status in (UNAUTHORIZED, FORBIDDEN):
             self.refusals.note(verb_of(request), group, resource, answer)

@@ -111,6 +111,7 @@ class Transport:
         within: float = GIVEN_UP_AFTER,
         may: Callable[[], float] | None = None,
         patient: bool = True,
+        limit: float = ANSWERED_WITHIN,
     ) -> Response:
         """The answer, after as many attempts as it takes; status 0 where the server cannot be reached.
 
@@ -118,15 +119,16 @@ class Transport:
             within: seconds after which no further attempt is begun.
             may: how many seconds this call may go on, asked before each attempt; 0 or less: no more.
             patient: whether it is tried again at all.
+            limit: seconds that one attempt may take.
         """
         here = asyncio.get_running_loop()
         ends, failures, renewed = here.time() + within, 0, False
         while True:
-            limit = ANSWERED_WITHIN if may is None else min(ANSWERED_WITHIN, may())
-            if limit <= 0:
+            lasts = limit if may is None else min(limit, may())
+            if lasts <= 0:
                 return unreached("not sent: this scheduler does not lead any more")
             access = await self._current()
-            response = await self._attempt(request, access, limit)
+            response = await self._attempt(request, access, lasts)
             self._note(request.method, response)
             if response.status == UNAUTHORIZED and not renewed:
                 renewed = True
