@@ -143,6 +143,10 @@ def test_one_object_of_a_namespaced_kind_needs_its_namespace(pods):
         {"resourceVersionMatch": "Bogus"},
         {"resourceVersionMatch": "Bogus", "resourceVersion": "0"},
         {"resourceVersionMatch": "Bogus", "watch": "true"},
+        {"resourceVersionMatch": "Exact", "watch": "true", "sendInitialEvents": "true"},
+        {"resourceVersionMatch": "NotOlderThan", "watch": "true", "resourceVersion": "1"},
+        {"sendInitialEvents": "true", "watch": "true"},
+        {"resourceVersionMatch": "NotOlderThan", "resourceVersion": "1", "continue": "x"},
         {"resourceVersionMatch": "Exact"},
         {"resourceVersionMatch": "Exact", "resourceVersion": "0"},
     ],
@@ -171,3 +175,8 @@ def test_a_page_that_has_expired_names_a_token_for_the_rest_as_it_is_now(api):
     assert (answer.status, answer.body["reason"]) == (410, "Expired")
     rest = api.call("GET", path, query={"continue": answer.body["metadata"]["continue"]}).body
     assert [item["metadata"]["name"] for item in rest["items"]] == ["d", "e"]
+
+
+def test_a_list_sends_no_initial_events(pods):
+    answer = pods.call("GET", pods.path("pods"), query={"sendInitialEvents": "true"})
+    assert answer.status == 422 and answer.body["details"]["causes"][0]["field"] == "sendInitialEvents"

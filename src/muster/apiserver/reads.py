@@ -10,7 +10,7 @@ import msgspec
 from muster.api.calls import Response
 from muster.api.catalog import Kind
 from muster.api.machine import ADDED
-from muster.api.validation.field import Path
+from muster.api.validation.field import FieldError, Path
 from muster.apiserver import selection, status
 from muster.apiserver.log import Raw, WatchEvent
 from muster.apiserver.state import Call
@@ -20,6 +20,7 @@ Json = dict[str, Any]
 
 EXACT, NOT_OLDER = "Exact", "NotOlderThan"
 _MATCH = "resourceVersionMatch"
+_INITIAL = "sendInitialEvents"
 
 
 NOW = -1
@@ -77,17 +78,32 @@ def _match(call: Call, *, watching: bool = False) -> str:
         Failure: 422, it is unknown, or there is no revision that it could be about.
     """
     query, path = call.request.query, Path(_MATCH)
-    match, revision = query.get(_MATCH, ""), query.get("resourceVersion", "")
+    match, initial = query.get(_MATCH, ""), _INITIAL in query
+    known = (NOT_OLDER,) if watching else (EXACT, NOT_OLDER)
     error = None
-    if match not in ("", EXACT, NOT_OLDER):
-        error = path.not_supported(match, (EXACT, NOT_OLDER))
-    elif match and not revision and not watching:
-        error = path.forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    elif match == EXACT and revision == "0":
-        error = path.forbidden('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+    if match and match not in known:
+        error = path.not_supported(match, known)
+    elif initial and not watching:
+        error = Path(_INITIAL).forbidden("sendInitialEvents is forbidden for list")
+    elif initial and not match:
+        error = path.forbidden(f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}")
+    elif match and watching and not initial:
+        error = path.forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+    elif match and query.get("continue"):
+        error = path.forbidden("resourceVersionMatch is forbidden when continue is provided")
+    elif match and not watching:
+        error = _match_of_list(match, query.get("resourceVersion", ""), path)
     if error is not None:
         raise status.unprocessable_options(error)
     return match
+
+
+def _match_of_list(match: str, revision: str, path: Path) -> FieldError | None:
+    if not revision:
+        return path.forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+    if match == EXACT and revision == "0":
+        return path.forbidden('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
+    return None
 
 
 def _page(call: Call, limit: int, after: Continue) -> Response:
