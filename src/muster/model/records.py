@@ -165,6 +165,8 @@ class PodRecord:
     """What its kubelet has set aside for it, where that differs from `usage`."""
     growth: Growth | None = None
     """Of a BOUND pod that waits for room to be resized."""
+    mirror: bool = False
+    """It shows a pod that its kubelet runs by itself: deleting it ends nothing."""
     infeasible: bool = False
     """Its kubelet has said that it can not be resized as it wants to be."""
     group: str | None = None

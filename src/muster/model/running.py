@@ -33,7 +33,7 @@ class Running:
     kept: Columns | None = None
     """The columns of `pods`, where somebody keeps them."""
     spared: frozenset[str] = frozenset()
-    """Uids of pods that the server has just refused to delete: they, and what would go with them, are no victims."""
+    """Uids of pods that deleting does not end: they, and what would go with them, are no victims."""
 
     @property
     def columns(self) -> Columns:

@@ -25,6 +25,7 @@ from muster.scheduler.storage import pod_volumes
 Raw = Mapping[str, Any]
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+MIRROR = "kubernetes.io/config.mirror"
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 COMPOSITE_INITIALLY_SCHEDULED = "CompositePodGroupInitiallyScheduled"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -171,6 +172,7 @@ class Ingest:
             usage=taken.usage,
             allocated=taken.allocated,
             growth=growth_of(spec, status) if phase is Phase.BOUND and "conditions" in status else None,
+            mirror=MIRROR in (meta.get("annotations") or ()),
             infeasible=taken.usage is not cls.requests and is_infeasible(status),
             group=self._group_name(spec),
             terminating="deletionTimestamp" in meta,

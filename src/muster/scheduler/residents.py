@@ -26,6 +26,7 @@ class Residents:
         """Uids of pods whose eviction was asked for and is not seen yet."""
         self.spared: dict[str, Instant] = {}
         """Uids of pods that the server refuses to delete, and when that is tried again."""
+        self._mirrors: set[str] = set()
         self.budgets: dict[Key, DisruptionBudget] = {}
         self._roster = Roster()
         self._left: list[PodRecord] = []
@@ -44,8 +45,11 @@ class Residents:
             if now is None:
                 self._roster.drop(was.uid)
                 self._left.append(was)
+                self._mirrors.discard(was.uid)
                 self.leaving.discard(was.uid)
         if now is not None:
+            if now.mirror:
+                self._mirrors.add(now.uid)
             self._roster.put(now if node is None else _at(now, node))
             self._priorities[now.priority] += 1
             if now.terminating:
@@ -94,7 +98,8 @@ class Residents:
         """All of them; nothing in it changes afterwards."""
         budgets = tuple(self.budgets[key] for key in sorted(self.budgets))
         pods, columns = self._roster.seen()
-        return Running(pods, frozenset(self.leaving), dict(composites), budgets, columns, frozenset(self.spared))
+        spared = frozenset((*self.spared, *self._mirrors))
+        return Running(pods, frozenset(self.leaving), dict(composites), budgets, columns, spared)
 
 
 def _at(pod: PodRecord, node: str) -> PodRecord:
