@@ -27,7 +27,7 @@ from muster.scheduler.trees import is_satisfied, tree_of
 from muster.scheduler.volumes import Topic, claims_of
 
 GIVE_UP: Instant = MINUTE
-"""So long after the first refusal an entry with nothing bound gives its slots back."""
+"""So long after the first refusal slots are given back by an entry with nothing bound, or that has its minimum."""
 
 
 class Commit:
@@ -414,9 +414,18 @@ class Commit:
     def _gives_up_at(self, key: EntryKey) -> Instant | None:
         """None: not at all, or not while an answer is awaited."""
         refused = self._refused[key].values()
-        if any(b.step is Step.BINDING for b in refused) or self.has_bound(key):
+        if any(b.step is Step.BINDING for b in refused) or self._keeps_slots(key):
             return None
         return min(b.refused_at or 0 for b in refused) + GIVE_UP
+
+    def _keeps_slots(self, key: EntryKey) -> bool:
+        """Whether some of an entry is bound; of a PodGroup alone, only as its minimum needs what was refused."""
+        if not self.has_bound(key):
+            return False
+        group, members = self.cache.groups.get(key.key), self.cache.members.get(key.key)
+        if key.kind is not EntryKind.POD_GROUP or group is None or members is None:
+            return True
+        return len(members.running) + len(members.succeeded) - len(self._refused[key]) < group.min_count
 
     def give_up(self, now: Instant) -> Iterator[tuple[EntryKey, str]]:
         """Gives back the slots of entries that were refused for too long with nothing bound; yields what was said."""
