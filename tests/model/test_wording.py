@@ -281,6 +281,9 @@ def test_a_group_that_has_its_minimum_runs_whatever_its_further_members_wait_for
 def test_a_refused_binding_and_a_failed_decision_say_what_happened():
     refused = diagnosis(verdict=Verdict.ERROR, rejections=(Rejection(Reason.BINDING_REFUSED, 0, "forbidden"),))
     assert wording.verdict(refused) == "PodGroup team/train waits: binding rejected: forbidden."
+    assert wording.verdict(replace(refused, running=3, pending=1)) == (
+        "PodGroup team/train: running 3 of 4, one member waits: binding rejected: forbidden."
+    )
     raised = replace(refused, rejections=(Rejection(Reason.DECISION_FAILED, 0, "IndexError: 7"),))
     assert wording.group_message(raised) == "the decision failed: IndexError: 7"
 

@@ -207,7 +207,8 @@ def verdict(diagnosis: Diagnosis) -> str:
 
 def _is_partly_there(diagnosis: Diagnosis) -> bool:
     """Whether it is a group that was tried, and of which some members run."""
-    tried = diagnosis.verdict in (Verdict.UNSCHEDULABLE, Verdict.SCHEDULED)
+    refused = bool(diagnosis.rejections) and diagnosis.rejections[0].reason is Reason.BINDING_REFUSED
+    tried = refused or diagnosis.verdict in (Verdict.UNSCHEDULABLE, Verdict.SCHEDULED)
     return tried and diagnosis.entry.kind is EntryKind.POD_GROUP and diagnosis.running > 0
 
 

@@ -444,11 +444,20 @@ class Commit:
 
     def has_bound(self, key: EntryKey) -> bool:
         """Whether anything of the entry holds a node for certain: then its refused members keep their slots."""
+        return any(self._is_certain(record) for record in self._members(key))
+
+    def bound(self, key: EntryKey) -> int:
+        """How many pods of the entry hold a node for certain."""
+        return sum(self._is_certain(record) for record in self._members(key))
+
+    def _members(self, key: EntryKey) -> Iterator[PodRecord]:
+        """The members of a group that have a node, assumed ones included."""
         if key.kind is EntryKind.POD:
-            return False
+            return
         leaves = self.cache.forest.leaves(key.key) if key.kind is EntryKind.COMPOSITE else (key.key,)
-        below = (members for leaf in leaves if (members := self.cache.members.get(leaf)) is not None)
-        return any(self._is_certain(record) for members in below for record in members.running.values())
+        for leaf in leaves:
+            members = self.cache.members.get(leaf)
+            yield from members.running.values() if members is not None else ()
 
     def _is_certain(self, record: PodRecord) -> bool:
         binding = self.bindings.get(record.uid)

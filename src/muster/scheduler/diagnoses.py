@@ -38,7 +38,8 @@ class Diagnoses(Mapping[EntryKey, Diagnosis]):
         if not refused:
             return self._awaiting(key, revision)
         first = refused[0]
-        return binding_refused(key, first.record.uid, revision, first.message, len(refused))
+        bound = self._commit.bound(key)
+        return binding_refused(key, first.record.uid, revision, first.message, pods=len(refused), bound=bound)
 
     def __iter__(self) -> Iterator[EntryKey]:
         for key, entry in chain(self._queue.entries.items(), self._resizes.entries.items()):
@@ -68,10 +69,10 @@ class Diagnoses(Mapping[EntryKey, Diagnosis]):
         return sum(1 for _ in self)
 
 
-def binding_refused(key: EntryKey, uid: str, revision: int, message: str, pods: int) -> Diagnosis:
-    """Placed, and the API server refuses to bind it."""
+def binding_refused(key: EntryKey, uid: str, revision: int, message: str, *, pods: int, bound: int) -> Diagnosis:
+    """Placed, and the API server refuses to bind it, or these of its pods."""
     rejections = (Rejection(Reason.BINDING_REFUSED, 0, message),)
-    return Diagnosis(key, uid, Verdict.ERROR, revision, pending=pods, rejections=rejections)
+    return Diagnosis(key, uid, Verdict.ERROR, revision, running=bound, pending=pods, rejections=rejections)
 
 
 def decision_failed(head: QueueEntry, revision: int, error: str) -> Diagnosis:

@@ -204,6 +204,7 @@ class Underway:
         entry = self._queue.entries.get(key)
         if entry is not None:
             pending = len(self._queue.pending(key))
-            diagnosis = diagnoses.binding_refused(key, entry.uid, self._cache.rooms.revision, message, pending)
+            revision, bound = self._cache.rooms.revision, self._commit.bound(key)
+            diagnosis = diagnoses.binding_refused(key, entry.uid, revision, message, pods=pending, bound=bound)
             self._queue.back_off(entry, diagnosis, now, wait)
             self._heldback.note(key, now)
