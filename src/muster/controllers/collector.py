@@ -90,6 +90,11 @@ class Collector:
         if last:
             for uid in list(self._things):
                 effects += [*self._judge(uid), *self._conclude(uid)]
+        # An owner that was there when it was asked for, and is not in the list, was never shown and never will be.
+        for owner in sorted(self._asked - self._things.keys()):
+            self._asked.discard(owner)
+            for dependent in list(self._dependents.of(owner)):
+                effects += self._judge(dependent)
         return effects
 
     def _seen(self, resource: str, obj: Object) -> Sequence[Effect]:

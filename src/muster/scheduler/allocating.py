@@ -8,7 +8,7 @@ allocation (D24).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from muster.model.devices import MOST_USERS, Allotment, DeviceClaim, User
 from muster.model.diagnosis import Diagnosis, Reason
 from muster.model.granting import extended_key
 from muster.model.keys import Key
-from muster.model.records import Phase, PodRecord, QueueEntry
+from muster.model.records import Phase, PodRecord
 from muster.scheduler.cache import Cache
 from muster.scheduler.claims import FINALIZER
 from muster.scheduler.entries import backoff
@@ -57,8 +57,9 @@ class Work:
     """It is to be deallocated, unless somebody has it by then."""
     number: int = 0
     """Of the write that is awaited; 0: none."""
-    before: str = ""
-    """The version that was last written to: until the watch shows another one, nothing can be said."""
+    before: frozenset[str] = frozenset()
+    """The version that was last written to, and the one that the watch shows then: until it shows another one, nothing
+    can be said."""
     retry_at: Instant | None = None
     attempts: int = 0
     refused_at: Instant | None = None
@@ -186,27 +187,27 @@ class Allocating:
         now = self._cache.pods.get(record.key)
         return now is None or now.uid != record.uid or now.phase is not Phase.PENDING or now.terminating
 
-    def unblock(self, head: QueueEntry, diagnosis: Diagnosis) -> None:
-        """Lets go of claims that keep these pods, which cannot be placed, on nodes where they cannot run, if nobody
-        else has them (D15, D24)."""
+    def let_go(self, pods: Iterable[PodRecord], *, away: bool) -> None:
+        """What claims of these pods, which cannot be placed now, are reserved for nobody else but them is let go (D24);
+        `away`: so are claims that nobody has and that keep them where they cannot run (D15)."""
         stock = self._cache.devices
-        if not any(stock.concern(record) for record in head.pods) or not _keeps_away(diagnosis):
-            return
         mine: dict[Key, set[User]] = {}
-        for record in head.pods:
-            for key, user in stock.users(record).items():
+        for record in pods:
+            for key, user in stock.users(record).items() if stock.concern(record) else ():
                 if user.resource == "pods" or not self._is_needed(record, key, user):
                     mine.setdefault(key, set()).add(user)
             if record.cls.extended:
                 mine.setdefault(extended_key(record), set()).add(User("pods", record.key.name, record.uid))
         for key, users in mine.items():
             claim = stock.claims.get(key)
-            if claim is None or claim.allotment is None or key in stock.coming or not users.issuperset(claim.users):
+            if claim is None or claim.allotment is None or key in stock.coming:
                 continue
-            if not claim.allotment.reach.everywhere:
+            stale = users.intersection(claim.users)
+            free = away and not claim.users and not claim.allotment.reach.everywhere
+            if stale or free:
                 work = self._work(key, claim)
-                work.free = True
-                work.stale.update(claim.users)
+                work.free = free
+                work.stale |= stale
                 self._due[key] = None
 
     # -- of claims
@@ -234,7 +235,7 @@ class Allocating:
         """What is to be written now."""
         while (at := self.due()) is not None and at <= now:
             key = heapq.heappop(self._retries)[1]
-            self._works[key].retry_at, self._works[key].before = None, ""
+            self._works[key].retry_at, self._works[key].before = None, frozenset()
             self._due[key] = None
         letters, self._letters = self._letters, []
         yield from letters
@@ -256,7 +257,7 @@ class Allocating:
             return
         if not (work.users or work.stale or work.free or key in self._cache.devices.coming):
             del self._works[key]
-        elif claim.version != work.before:
+        elif claim.version not in work.before:
             work.retry_at = None
             work.stale &= set(claim.users)
             work.free = work.free and claim.allotment is not None
@@ -291,7 +292,7 @@ class Allocating:
         return list(wanted)[: MOST_USERS - len(claim.users)]
 
     def _write(self, key: Key, claim: DeviceClaim, work: Work, version: str = "", *, protects: bool = False) -> Write:
-        work.before = claim.version
+        work.before = frozenset((claim.version, version or claim.version))
         meta = {"uid": claim.uid, "resourceVersion": version or claim.version}
         tag = self._tag(key, work, protects=protects)
         if protects:
@@ -325,7 +326,7 @@ class Allocating:
         work.refused_at, work.attempts, work.message = None, 0, ""
         claim = self._cache.devices.claims.get(tag.claim)
         version = _version(response)
-        if not (tag.protects and version) or claim is None or claim.uid != work.uid or claim.version != work.before:
+        if not (tag.protects and version) or claim is None or claim.uid != work.uid or claim.version not in work.before:
             return
         if self._wanted(tag.claim, work, claim) and not claim.terminating:
             yield self._write(tag.claim, claim, work, version)
@@ -352,7 +353,8 @@ def _is_ready(claim: DeviceClaim | None, user: User) -> bool:
     return user in claim.users
 
 
-def _keeps_away(diagnosis: Diagnosis) -> bool:
+def keeps_away(diagnosis: Diagnosis) -> bool:
+    """Whether devices that a claim has keep pods from a node."""
     verdicts = (diagnosis.rejections, *(verdict.rejections for verdict in diagnosis.pods.values()))
     return any(rejection.reason is Reason.DEVICE_AWAY for rejections in verdicts for rejection in rejections)
 

@@ -16,7 +16,7 @@ from muster.model.plan import Plan
 from muster.model.records import EntryKey, EntryKind, GroupRecord, PodRecord, QueueEntry
 from muster.scheduler import diagnoses, holds
 from muster.scheduler.accounts import Accounts
-from muster.scheduler.allocating import DeviceTag
+from muster.scheduler.allocating import DeviceTag, keeps_away
 from muster.scheduler.bindings import BindTag, Step
 from muster.scheduler.broken import only_deficit
 from muster.scheduler.cache import DEFAULT_SCHEDULER, Cache
@@ -268,6 +268,7 @@ class Scheduler:
             for entry, hold in self._heldback.take(now):
                 diagnosis = holds.diagnose(self.cache, entry.key, entry.uid, hold)
                 pods = self.queue.pending(entry.key)
+                self.commit.allocating.let_go(pods, away=False)
                 yield from self._held(diagnosis, pods, now)
                 yield from self._preempting.release(pods)
 
@@ -396,7 +397,7 @@ class Scheduler:
         yield from self.accounts.failed(head, diagnosis, now)
         self._preempting.note(entry, diagnosis, head.priority)
         if plan is None or not plan.steps:
-            self.commit.allocating.unblock(head, diagnosis)
+            self.commit.allocating.let_go(head.pods, away=keeps_away(diagnosis))
         self.queue.failed(entry, head, diagnosis, now, retry=retry)
 
     # -- bindings

@@ -39,6 +39,13 @@ class Making(NamedTuple):
     entry: str
 
 
+class Asking(NamedTuple):
+    """Tag of a look at whoever has a reservation and is not shown by the watch."""
+
+    consumer: Name
+    uid: str
+
+
 class ResourceClaims:
     """One claim per pod and entry that names a template, or one per group and entry where the group names the same
     (D18, D19, D26); reservations end with their pods and groups (D16, D23), and with the last one the allocation (D15).
@@ -56,6 +63,9 @@ class ResourceClaims:
         """(uid of the owner, entry) -> how many names turned out to be somebody else's."""
         self._freed: set[str] = set()
         """uids of claims whose allocation was taken back here, and whose finalizer still is to go."""
+        self._gone: set[str] = set()
+        """uids of what does not exist any more, and is owner or consumer of a claim, or still shown by the watch."""
+        self._asking: set[Asking] = set()
         self._said: dict[str, str] = {}
         """uid of an owner -> what it was last told."""
 
@@ -71,9 +81,18 @@ class ResourceClaims:
                 return self._look(name, now) if self._pending.written(name, response) else ()
             case Refused(Name() as name, response):
                 self._pending.forget(name)
-                return () if response.status == 404 else [WakeAt(now + AGAIN, name)]
+                if response.status != 404:
+                    return [WakeAt(now + AGAIN, name)]
+                there = self._known.get(name)
+                if there is not None:
+                    self._gone.add(there.uid)
+                return ()
             case Woken(Name() as name):
                 return self._look(name, now)
+            case Written(Asking() as asked, response) | Refused(Asking() as asked, response):
+                return self._told(asked, response, now)
+            case Woken(Asking() as asked):
+                return self._ask(asked)
         return ()
 
     # -- what is there
@@ -83,15 +102,19 @@ class ResourceClaims:
             self._forget(resource, obj)
         self._pending.listed()
         self._making.clear()
+        self._asking.clear()
         if not self._known.complete:
             return []
         return [e for one in self.resources for obj in self._known.of(one) for e in self._look(_name(one, obj), now)]
 
     def _observed(self, resource: str, obj: Object, gone: bool, now: Instant) -> list[Effect]:
         name = _name(resource, obj)
+        before = self._known.get(name)
         if gone:
             self._known.remove(resource, obj)
             self._forget(resource, obj)
+            if self._known.touching(obj.uid):
+                self._gone.add(obj.uid)
         else:
             self._known.put(resource, obj)
             self._pending.observed(name, obj.revision)
@@ -99,8 +122,11 @@ class ResourceClaims:
             return []
         effects: list[Effect] = []
         if resource == CLAIMS:
+            self._unlink(before)
             owner = self._known.owner_of(obj)
-            effects += self._look(owner, now) if owner is not None else []
+            if owner is not None:
+                # Whoever deletes it may know better than the watch that its owner is gone: no race with him.
+                effects += [WakeAt(now + AGAIN, owner)] if gone else self._look(owner, now)
         elif resource == TEMPLATES:
             for asking in tuple(self._known.asking(name)):
                 effects += self._look(asking, now)
@@ -111,10 +137,37 @@ class ResourceClaims:
                 effects += self._look(member, now)
         return effects + self._look(name, now)
 
+    def _unlink(self, claim: Object | None) -> None:
+        """What is not there any more, and has no claim now, need not be known."""
+        for consumer in reserved_for(claim) if claim is not None else ():
+            uid = str(consumer.get("uid") or "")
+            if uid in self._gone and not self._known.touching(uid):
+                self._gone.discard(uid)
+
+    def _ask(self, asked: Asking) -> list[Effect]:
+        """Whether somebody that the watch does not show is there."""
+        if asked in self._asking:
+            return []
+        self._asking.add(asked)
+        return [Write(writes.get(*asked.consumer), asked)]
+
+    def _told(self, asked: Asking, response: Response, now: Instant) -> list[Effect]:
+        self._asking.discard(asked)
+        body = response.body if isinstance(response.body, Mapping) else {}
+        if response.status != 404 and not response.ok:
+            return [WakeAt(now + AGAIN, asked)]
+        if response.ok and (body.get("metadata") or {}).get("uid") == asked.uid:
+            return []  # the watch will show it
+        claims = self._known.touching(asked.uid)
+        if claims:
+            self._gone.add(asked.uid)
+        return [effect for claim in claims for effect in self._look(claim, now)]
+
     def _forget(self, resource: str, obj: Object) -> None:
         self._pending.forget(_name(resource, obj))
         self._said.pop(obj.uid, None)
         self._freed.discard(obj.uid)
+        self._gone.discard(obj.uid)
         for table in (self._making, self._taken):
             for key in [key for key in table if key[0] == obj.uid]:
                 del table[key]
@@ -134,7 +187,7 @@ class ResourceClaims:
         if name.resource == PODS and phase(owner) in TERMINAL:
             return self._discard(owner)
         wanted = [entry for entry in entries(owner) if entry.template]
-        if not wanted or deleted(owner):
+        if not wanted or deleted(owner) or owner.uid in self._gone:
             return []
         effects: list[Effect] = []
         made, named = self._known.made_for(owner.uid), dict(recorded(owner))
@@ -200,7 +253,7 @@ class ResourceClaims:
         """Takes off reservations of whoever is gone; with the last one the allocation, then the finalizer."""
         status = claim.raw.get("status") or {}
         now_for = reserved_for(claim)
-        still = [consumer for consumer in now_for if self._known.holds(claim.namespace, consumer)]
+        still, asked = self._holders(claim)
         unused = not still and (len(now_for) > 0 or deleted(claim))
         body: dict[str, Any] = {}
         if len(still) < len(now_for):
@@ -211,13 +264,26 @@ class ResourceClaims:
         if body:
             self._pending.begin(name, claim.revision)
             meta = {"uid": claim.uid, "resourceVersion": claim.revision}
-            return [Write(writes.patch(*name, {"metadata": meta, "status": body}, subresource="status"), name)]
+            return [*asked, Write(writes.patch(*name, {"metadata": meta, "status": body}, subresource="status"), name)]
         if status.get("allocation") or FINALIZER not in (claim.meta.get("finalizers") or ()):
             self._freed.discard(claim.uid)
         elif claim.uid in self._freed or deleted(claim):  # otherwise it is a scheduler's, about to allocate
             self._pending.begin(name, claim.revision)
-            return [Write(without_finalizer(CLAIMS, claim, FINALIZER), name)]
-        return []
+            return [*asked, Write(without_finalizer(CLAIMS, claim, FINALIZER), name)]
+        return asked
+
+    def _holders(self, claim: Object) -> tuple[list[Mapping[str, Any]], list[Effect]]:
+        """Those that a claim stays reserved for, and looks at those of them that may be gone."""
+        still: list[Mapping[str, Any]] = []
+        asked: list[Effect] = []
+        for consumer in reserved_for(claim):
+            holds, uid = self._known.holds(claim.namespace, consumer), str(consumer.get("uid") or "")
+            if holds is False or (holds is None and uid in self._gone):
+                continue
+            still.append(consumer)
+            if holds is None:
+                asked += self._ask(Asking(Name(consumer["resource"], claim.namespace, str(consumer.get("name"))), uid))
+        return still, asked
 
     def _say(self, owner: Object, why: str, now: Instant) -> list[Effect]:
         """An event, unless it was the last one about this owner."""

@@ -112,14 +112,15 @@ class Known:
         """Claims that were made for a pod or group from templates: entry -> claim."""
         return {(claim.meta.get("annotations") or {}).get(ENTRY) or "": claim for claim in self.owned(uid)}
 
-    def holds(self, namespace: str, consumer: Mapping[str, Any]) -> bool:
-        """Whether somebody that a claim is reserved for may still use it (D16, D23)."""
+    def holds(self, namespace: str, consumer: Mapping[str, Any]) -> bool | None:
+        """Whether somebody that a claim is reserved for may still use it (D16, D23); None: the watch does not show him,
+        so he is gone, or too new to be shown."""
         resource, name, uid = consumer.get("resource"), str(consumer.get("name") or ""), consumer.get("uid")
         if resource not in self._objects:
             return True  # of a kind that is not watched: whoever made it lets go of it himself
         there = self.get(Name(str(resource), namespace, name))
         if there is None or there.uid != uid:
-            return False
+            return None
         return resource == GROUPS or phase(there) not in TERMINAL
 
 
