@@ -102,6 +102,55 @@ def test_victims_of_hundreds_of_larger_clusters_are_mostly_the_optimum(kinds: in
     assert median(gaps) == 0
 
 
+def sorted_out(instances: Iterable[Instance]) -> tuple[list[Instance], int]:
+    """Instances whose victims are said to be the best and are not, and how many are said to be."""
+    wrong, told = list[Instance](), 0
+    for instance in instances:
+        preemption = tried(instance.snapshot(), instance.entry)[1].preemption
+        optimum = cheapest(instance)
+        if preemption is not None and preemption.victims and preemption.best and optimum is not None:
+            told += 1
+            gone = {victim.pod for victim in preemption.victims}
+            cost = evictions.price(instance, [pod for pod in instance.pods if pod.key in gone])[:6]
+            wrong += [instance] if cost != optimum else []
+    return wrong, told
+
+
+def test_what_is_said_to_be_best_against_alike_pods_is_best() -> None:
+    wrong, told = sorted_out(islice(evictions.alike(1, nodes=24, members=8), 12))
+    assert (wrong, told > 6) == ([], True)
+
+
+@pytest.mark.soak
+def test_what_is_said_to_be_best_against_alike_pods_is_best_in_hundreds_of_clusters() -> None:
+    wrong, told = sorted_out(islice(evictions.alike(2, nodes=40, members=16), 300))
+    print(f"{told} of 300 are said to be best")
+    assert (wrong, told > 150) == ([], True)
+
+
+@pytest.mark.parametrize("key", [None, "rack"])
+def test_the_best_of_thousands_of_pods_are_known_as_such(key: str | None) -> None:
+    """2,000 pods on 500 nodes; those of the lowest priority that have run for the shortest time go."""
+    nodes = [builders.node(f"n{i}", gpus=8, labels={"rack": f"r{i % 5}"}) for i in range(500)]
+    there = tuple(
+        replace(builders.pod(f"p{i}", node=f"n{i % 500}", gpus=2, priority=i // 500 % 2), started=1 + i * 7919 % 5_000)
+        for i in range(2_000)
+    )
+    snapshot = replace(builders.snapshot(nodes, there), running=Running(there))
+    group = builders.group("g", 40, priority=5, topology_key=key)
+    cls = builders.pod_class(gpus=4)
+    members = [builders.pod(f"m{i}", cls, group="g", priority=5) for i in range(40)]
+    _, diagnosis = tried(snapshot, replace(builders.entry(*members, group=group), may_preempt=True))
+    assert diagnosis.preemption is not None and diagnosis.preemption.best
+    by_node = [(f"r{n % 5}", sum(NOW - there[i].started for i in (n, n + 1_000))) for n in range(500)]
+    racks = sorted({rack for rack, _ in by_node}) if key else [None]
+    least = min(sum(sorted(cost for rack, cost in by_node if chosen in (None, rack))[:40]) for chosen in racks)
+    uids = {victim.uid for victim in diagnosis.preemption.victims}
+    gone = [pod for pod in there if pod.uid in uids]
+    assert (len(gone), {pod.priority for pod in gone}) == (80, {0})
+    assert sum(NOW - pod.started for pod in gone) == least
+
+
 def test_a_world_without_pods_is_the_one_in_which_they_never_were() -> None:
     for instance in islice(evictions.instances(5), 30):
         gone = instance.pods[::2]

@@ -177,6 +177,24 @@ def larger(seed: int, *, nodes: int, pods: int, members: int, kinds: int = 2) ->
         yield replace(made, pods=tuple(replace(pod, terminating=False) for pod in made.pods), entry=entry)
 
 
+def alike(seed: int, *, nodes: int, members: int) -> Iterator[Instance]:
+    """Full clusters of single pods, on each node of one size, and a gang of so many alike pods, in a rack or not."""
+    random = Random(seed)
+    while True:
+        size = random.choice((1, 2, 3, 4))
+        entry = _gang(random, members, 40, [builders.pod_class(gpus=random.choice((1, 2, 4)))])
+        there: list[PodRecord] = []
+        for number in range(nodes):
+            gpus = random.choice((size, random.choice((1, 2, 4))))
+            for slot in range(8 // gpus - int(random.random() < 0.03)):
+                priority, started = random.choice((0, 10, 20)), random.choice((0, random.randint(1, NOW)))
+                made = builders.pod(f"p{number}-{slot}", node=f"n{number}", gpus=gpus, priority=priority)
+                there.append(replace(made, started=started))
+        racks = max(2, nodes // 20)
+        fleet = tuple(builders.node(f"n{i}", gpus=8, labels={RACK: f"r{i % racks}"}) for i in range(nodes))
+        yield Instance(fleet, tuple(there), (), (), entry)
+
+
 def _instance(random: Random, size: int, count: int) -> Instance:
     nodes = tuple(
         builders.node(

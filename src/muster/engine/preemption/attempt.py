@@ -9,11 +9,11 @@ import numpy as np
 
 from muster.engine.feasibility import feasible_nodes
 from muster.engine.kinds import Kinds
-from muster.engine.preemption import greedy
+from muster.engine.preemption import bargains, greedy
 from muster.engine.preemption.cost import Costs
 from muster.engine.preemption.judges import Judge, Ordinary, Slots, slots_judge
 from muster.engine.preemption.narrowing import narrow
-from muster.engine.preemption.program import Told, best_victims
+from muster.engine.preemption.program import NAMED, Told, best_victims
 from muster.engine.preemption.units import Field
 from muster.engine.preemption.victims import FEW, FEW_ASKED, MANY, MOST_ASKED, MOST_STEPS, Exact, lowest_level, spare
 from muster.engine.profile import Profile
@@ -122,7 +122,12 @@ def _counted(
     everything = list(range(len(field)))
     if not slots.target:
         return None
-    known = _by_slots(slots, costs, slots.target)
+    level = _level(slots, costs, slots.target)
+    if level is not None and len(field) > NAMED:
+        sorted_out = bargains.cheapest(slots, costs, level, slots.target)
+        if sorted_out is not None and slots.placed(sorted_out) >= slots.target:
+            return _Found(sorted_out, best=True)
+    known = None if level is None else greedy.choose(slots, costs, np.flatnonzero(level).tolist(), slots.target)
     if known is None:
         known = _by_asking(field, slots, costs, slots.target, everything)
     if len(field) > FEW:
@@ -137,8 +142,8 @@ def _counted(
     return _Found(units, best)
 
 
-def _by_slots(slots: Slots, costs: Costs, target: int) -> frozenset[int] | None:
-    """Step by step on arrays, at the lowest level that suffices."""
+def _level(slots: Slots, costs: Costs, target: int) -> np.ndarray | None:
+    """bool[U]: the units up to the lowest priority at which they suffice, no protected ones among them if possible."""
     field = slots.field
     priority = np.array(field.priority, dtype=np.int64)
     guarded = bool(field.snapshot.running and field.snapshot.running.budgets)
@@ -159,8 +164,7 @@ def _by_slots(slots: Slots, costs: Costs, target: int) -> frozenset[int] | None:
                 high = middle
             else:
                 low = middle + 1
-        chosen = among & (priority <= levels[low])
-        return greedy.choose(slots, costs, np.flatnonzero(chosen).tolist(), target)
+        return np.asarray(among & (priority <= levels[low]))
     return None
 
 

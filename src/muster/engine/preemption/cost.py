@@ -38,7 +38,7 @@ class Costs:
         self.field = field
         running = field.snapshot.running
         assert running is not None
-        self._now = now
+        self.now = now
         self._spaces = field.snapshot.neighbours.spaces
         self._budgets = running.budgets
         self.surplus = _Surplus(field)
@@ -58,7 +58,7 @@ class Costs:
                 priority,
                 (priority + BASE) * len(pods),
                 len(started),
-                sum(max(self._now - pod.started, 0) for pod in started),
+                sum(max(self.now - pod.started, 0) for pod in started),
                 tuple(budget for pod in pods for budget in self._budgets_of(pod.key.namespace, pod.labels)),
                 tuple((group, count) for group, count in groups.items() if group in field.snapshot.groups),
             )
@@ -135,7 +135,7 @@ class Costs:
         if pod.group is not None:
             group = Key(pod.key.namespace, pod.group)
             core = int(group in self.field.snapshot.groups and self.surplus[group] < 1)
-        lost = max(self._now - began, 0) if began else 0
+        lost = max(self.now - began, 0) if began else 0
         return (False, False, priority, priority + BASE, 1 if began else 0, core, lost, pod.key)
 
 
