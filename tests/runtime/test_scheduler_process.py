@@ -44,6 +44,7 @@ def test_a_gang_is_bound_over_http_and_others_pods_are_left_alone_but_counted(tm
         assert 'scheduler_schedule_attempts_total{result="scheduled",profile="muster"} 3' in metrics
         assert 'leader_election_master_status{name="muster-scheduler"} 1' in metrics
         assert process.end() == 0
+        assert process.said().count("INFO muster.leader leading") == 1
         assert served.lease()["holderIdentity"] == "", "it let the lease go"
         assert "ERROR" not in process.said() and "Traceback" not in process.said()
 

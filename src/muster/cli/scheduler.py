@@ -21,7 +21,7 @@ from muster.runtime.remote.access import NoAccess, Source, in_cluster, kubeconfi
 from muster.runtime.remote.serve import Post, identity, schedule
 from muster.runtime.remote.session import Duty
 from muster.runtime.settings import Settings
-from muster.runtime.telemetry import Log, log_to_stderr
+from muster.runtime.telemetry import Log, hear_notes, log_to_stderr
 
 __all__ = ["Door", "Exposure", "Wanted", "run"]
 
@@ -54,6 +54,7 @@ def run(wanted: Wanted) -> int:
     duty = _duty(wanted, settings)
     known = _guard(wanted.where)
     log_to_stderr(verbose=wanted.verbose)
+    hear_notes("leader")
     for remark in settings.ignored:
         LOG.warning(f"ignored: {remark}")
     return _run(Post(source, duty, wanted.where.host, wanted.port, known))

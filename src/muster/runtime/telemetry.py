@@ -46,6 +46,11 @@ def log_to_stderr(*, verbose: bool) -> None:
     served.handlers, served.filters, served.propagate = [handler], [_is_ours], False
 
 
+def hear_notes(part: str) -> None:
+    """Sends the notes of one part to where warnings go, too."""
+    logging.getLogger(f"{_ROOT}.{part}").setLevel(min(logging.INFO, logging.getLogger(_ROOT).level))
+
+
 def _is_ours(record: logging.LogRecord) -> bool:
     """Whether a record of the HTTP server is about itself; what a client sent wrong has been answered with a 400."""
     from aiohttp.http_exceptions import HttpProcessingError

@@ -30,6 +30,8 @@ CONNECTED_WITHIN = 10.0
 GIVEN_UP_AFTER = 60.0
 """Seconds after which a call that keeps failing is answered with its last failure."""
 MOST_ATTEMPTS = 6
+MISSED_AFTER = 1.0
+"""Seconds of failures after which a server counts as out of reach; a connection that breaks is nothing to tell of."""
 UNAUTHORIZED = 401
 _STATUS = {"apiVersion": "v1", "kind": "Status", "status": "Failure"}
 _LIVELY = (("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -82,7 +84,8 @@ class Transport:
         self._source, self._clock, self._random, self._agent = source, clock, random, agent
         self.counts = Counts()
         self.reached: bool | None = None
-        """Whether the latest attempt was answered at all; None: nothing was tried."""
+        """Whether the server answers; False once nothing was answered for a while, None: nobody can tell yet."""
+        self._lost_at: float | None = None
         self._access = Access("")
         self._renewing = asyncio.Lock()
         self._calls: aiohttp.ClientSession
@@ -182,13 +185,18 @@ class Transport:
             return unreached(_why(error, access))
 
     def _note(self, method: str, response: Response) -> None:
-        """Counts an answer; says when the server cannot be reached any more, and when it can be again."""
+        """Counts an answer; says when the server was out of reach for a while, and when it is back."""
         self.counts.answered(method, response.status)
-        before, self.reached = self.reached, response.status != UNREACHED
-        if before is not False and not self.reached:
+        now = asyncio.get_running_loop().time()
+        if response.status != UNREACHED:
+            if self.reached is False:
+                LOG.warning(f"{self.server} is reached again")
+            self.reached, self._lost_at = True, None
+        elif self._lost_at is None:
+            self._lost_at = now
+        elif self.reached is not False and now > self._lost_at + MISSED_AFTER:
             LOG.warning(response.body["message"])
-        elif before is False and self.reached:
-            LOG.warning(f"{self.server} is reached again")
+            self.reached = False
 
     async def _current(self) -> Access:
         access = self._access
