@@ -83,6 +83,7 @@ class Allocations:
     def churn(self, gangs: int) -> list[str]:
         """Gangs come, are bound or fail, and go; in the end no device may be missing."""
         for number in range(gangs):
+            self.world.faults.rates = self.rates
             fails = self.random.random() < 0.5
             name, size = f"g{number}", self.random.randint(2, 4)
             self._gang(name, size, count=9 if fails else 1)
