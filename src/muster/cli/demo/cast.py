@@ -22,6 +22,8 @@ RESCUERS = FLEET.nodes
 
 GROWN, GROWN_CPU = "rescue-0", "24"
 """The pod that is resized, and to what."""
+BESIDE, BESIDE_CPU = "beside", "128"
+"""Who is in its way, with nearly all that a node of 144 cpu has left."""
 
 TRAINING, SERVING, ROLES, TOO_BIG, FILLER = "training", "serving", "reinforcement", "too-big", "filler"
 URGENT = "urgent"
@@ -145,6 +147,12 @@ def urgent() -> list[Manifest]:
     gang = _gang(URGENT, RESCUERS, schedulingConstraints={"topology": [{"key": RACK}]}, **priority)
     requests = {"cpu": "8", GPU: str(FLEET.gpus)}
     return [gang, *(_pod(f"rescue-{i}", URGENT, requests, schedulingGroup=group, **priority) for i in range(RESCUERS))]
+
+
+def beside(node: str) -> Manifest:
+    """A pod of low priority on this node that leaves hardly any cpu to others."""
+    place = {"nodeSelector": {"kubernetes.io/hostname": node}, "priorityClassName": "spare"}
+    return _pod(BESIDE, BESIDE, {"cpu": BESIDE_CPU}, **place)
 
 
 def _gang(name: str, count: int, **spec: Any) -> Manifest:

@@ -132,12 +132,20 @@ async def _clear_a_rack(stage: Stage, screen: Screen) -> None:
 
 async def _grow(stage: Stage, screen: Screen) -> None:
     name, before = cast.GROWN, stage.lives(cast.URGENT)[cast.GROWN]
-    was = stage.cpu(cast.URGENT, name)
+    was, node = stage.cpu(cast.URGENT, name), stage.node(cast.URGENT, name)
+    stage.create([cast.beside(node)])
+    await stage.until("the pod in its way runs", lambda: stage.running(cast.BESIDE) == 1)
+    screen.say(f"pod {cast.BESIDE} of priority -10 takes {cast.BESIDE_CPU} of the 144 cpu of {node}, where {name} runs")
     stage.resize(name, {"cpu": cast.GROWN_CPU})
     took = await stage.until("the pod is resized", lambda: stage.cpu(cast.URGENT, name) == cast.GROWN_CPU)
     if stage.lives(cast.URGENT)[name] != before:
         raise Failure(f"pod {name} was restarted by its resize")
-    screen.say(f"pod {name} grows in place from {was} to {cast.GROWN_CPU} cpu ({took:.2f} s): same uid, no restart")
+    if stage.pods(cast.BESIDE):
+        raise Failure(f"pod {name} grew, and {cast.BESIDE} is still there")
+    screen.say(
+        f"pod {name} grows in place from {was} to {cast.GROWN_CPU} cpu, and {cast.BESIDE} is evicted for it"
+        f" ({took:.2f} s): same uid, no restart"
+    )
 
 
 async def _lose_a_rack(stage: Stage, screen: Screen) -> None:

@@ -39,7 +39,7 @@ class Stage:
     """Acts through the API like any client; `shown` is called at every look at the cluster."""
 
     def __init__(self, shown: Callable[[], None] = lambda: None) -> None:
-        gates = FeatureGates.of(*WORKLOAD_AWARE)
+        gates = FeatureGates.of(*WORKLOAD_AWARE, "InPlacePodVerticalScalingSchedulerPreemption")
         self.cluster: Cluster = assemble(Setup(gates=gates, clock=SystemClock(SPEED)))
         self.shown = shown
         self.racks: dict[str, str] = {}
@@ -63,9 +63,16 @@ class Stage:
 
     def cpu(self, app: str, name: str) -> str:
         """What the kubelet says that the container has."""
-        (pod,) = (pod for pod in self.pods(app) if pod["metadata"]["name"] == name)
-        (container,) = pod["status"]["containerStatuses"]
+        (container,) = self._pod(app, name)["status"]["containerStatuses"]
         return str(container["resources"]["requests"]["cpu"])
+
+    def node(self, app: str, name: str) -> str:
+        """Where it runs."""
+        return str(self._pod(app, name)["spec"]["nodeName"])
+
+    def _pod(self, app: str, name: str) -> Raw:
+        (pod,) = (pod for pod in self.pods(app) if pod["metadata"]["name"] == name)
+        return pod
 
     def pods(self, app: str | None = None) -> list[Raw]:
         """Pods that are there and not on their way out."""
