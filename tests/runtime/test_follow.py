@@ -142,6 +142,29 @@ def test_writes_of_one_object_go_one_after_another_and_others_beside_them():
     assert [n for n in order if n != ""] == [0, 1, 2, 3]
 
 
+def test_a_write_that_comes_late_stands_at_the_end_of_the_line():
+    order: list[str] = []
+
+    async def server(request: web.Request) -> web.Response:
+        order.append((await request.json())["status"]["n"])
+        await quiet(0.01)
+        return web.json_response({})
+
+    async def use(remote: Remote) -> None:
+        def writing(number: int) -> asyncio.Future[Response]:
+            return asyncio.ensure_future(
+                remote.finish(remote.begin(writes.patch_status("pods", "d", "a", {"n": number})))
+            )
+
+        first, second = writing(0), writing(1)
+        await first  # the second is about to go
+        await asyncio.gather(second, writing(2), writing(3))
+        assert not remote._lines, "nothing is kept of it"
+
+    used(server, use)
+    assert order == [0, 1, 2, 3]
+
+
 def test_writes_that_are_taken_back_are_answered_as_such():
     async def server(_: web.Request) -> web.Response:
         await quiet(2)

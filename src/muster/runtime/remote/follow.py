@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -54,6 +55,7 @@ class Follower:
         random: Random,
     ) -> None:  # fmt: skip
         self._transport, self._path, self.reflector = transport, path, reflector
+        self._hurry = asyncio.Event()
         self._made, self._tell, self._ended, self._random = made, tell, ended, random
 
     async def run(self) -> None:
@@ -75,8 +77,14 @@ class Follower:
             await self._rest(step)
 
     async def _rest(self, step: Rest) -> None:
-        await asyncio.sleep(step.seconds)
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), step.seconds)
         self.reflector.rested()
+
+    def hurry(self) -> None:
+        """Ends a rest: somebody needs to know now."""
+        self._hurry.set()
 
     async def _list(self, step: List) -> None:
         query = {"limit": str(step.limit)} if step.limit else {}
@@ -111,7 +119,10 @@ class Follower:
                 return
             self._ended("watch", self.reflector.resource, OPENED)
             self.reflector.watching()
-            await self._read(got)
+            try:
+                await self._read(got)
+            finally:
+                self.reflector.live = False
 
     async def _read(self, chunks: AsyncIterator[bytes]) -> None:
         lines, fruitful, failed = Lines(), False, False

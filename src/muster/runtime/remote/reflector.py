@@ -73,6 +73,8 @@ class Reflector:
         """All that is known."""
         self.synced = False
         """A list was read to its end, so that `objects` is, or was, what the server has."""
+        self.live = False
+        """A watch is open, so that `objects` is what the server has, or will be in a moment."""
         self.step: Step = List(PAGE)
         self.tally = Tally()
         self._random, self._backoff = random, backoff
@@ -126,6 +128,7 @@ class Reflector:
 
     def watching(self) -> None:
         """The watch was opened."""
+        self.live = True
         self.tally.watches += 1
 
     def event(self, change: str, raw: Mapping[str, Any]) -> list[News]:

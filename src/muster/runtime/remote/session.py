@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from random import Random
 from typing import Any, cast
 
@@ -31,7 +31,9 @@ from muster.scheduler.machine import Scheduler
 LOG = Log("scheduler")
 GROUP_GATES = tuple(name for name in WORKLOAD_AWARE if name != "WorkloadWithJob")
 LOOK_EVERY = 0.05
-"""Seconds between looks whether everything was listed, before the election."""
+"""Seconds between looks whether everything was listed, before the election, and is up to date, after it."""
+HURRY_EVERY = 20
+"""Looks after which whatever has failed is tried again at once."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Session:
         self.worker = Worker()
         self.loop = Loop(self.remote, self.worker, log or Log("scheduler"))
         self.leader: Leader | None = None
+        self._starting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         if duty.terms is not None:
             election = Election(duty.terms, random)
@@ -152,9 +155,10 @@ class Session:
 
     def _plays(self, name: str) -> bool:
         """Whether the scheduler of that name may decide."""
+        begun = self.leads and (self._starting is None or self._starting.done())
         if self.turns is None:
-            return self.leads
-        return self.leads and any(one.name == name and self.turns.may_play(one) for one in self.employed)
+            return begun
+        return begun and any(one.name == name and self.turns.may_play(one) for one in self.employed)
 
     def _look(self) -> None:
         """Whose turn it is; looked at again in time, if nothing happens before."""
@@ -172,18 +176,31 @@ class Session:
         LOG.warning("placements are not told of by the server; others decide meanwhile without them", profile=name)
 
     def _lead(self, leads: bool) -> None:
-        if leads and self.turns is not None:
-            self.turns.begin(self.clock.now())
-            return
+        if self._starting is not None:
+            self._starting.cancel()
+            self._starting = None
         if leads:
-            for one in self.employed:
-                one.resume()
+            self._starting = asyncio.create_task(self._start(), name="begin to lead")
             return
         self.remote.drop_writes()
         if self.turns is not None:
             self.turns.end()
         for one in self.employed:
             self.loop.rebuild(one.station)
+
+    async def _start(self) -> None:
+        """Begins to decide once what is known is up to date: whoever led before may have placed pods until just now."""
+        for look in count():
+            if self.remote.live:
+                break
+            if look % HURRY_EVERY == 0:
+                self.remote.hurry()
+            await asyncio.sleep(LOOK_EVERY)
+        if self.turns is not None:
+            self.turns.begin(self.clock.now())
+            return
+        for one in self.employed:
+            one.resume()
 
     @property
     def heard(self) -> bool:
@@ -224,7 +241,8 @@ class Session:
                 task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         await self.remote.close()
-        if self._timer is not None:
-            self._timer.cancel()
+        for pending in (self._timer, self._starting):
+            if pending is not None:
+                pending.cancel()
         if self.leader is not None:
             await self.leader.release()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -38,6 +38,14 @@ class Sent:
     request: Request
 
 
+@dataclass(slots=True)
+class Line:
+    """Writes of one object, in the order in which they were begun."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    length: int = 0
+
+
 def for_ever() -> float:
     """Where nobody else can lead."""
     return FOR_EVER
@@ -68,8 +76,9 @@ class Remote:
         self._random = random
         self._readers: dict[str, list[Inbox]] = {}
         self._waiting: list[tuple[tuple[str, ...], Inbox]] = []
+        self._followers: list[Follower] = []
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._lines: dict[str, Line] = {}
         self._under_way: set[asyncio.Task[Response]] = set()
         self._events = asyncio.Semaphore(EVENTS_AT_A_TIME)
         self._events_waiting = 0
@@ -85,6 +94,16 @@ class Remote:
     def unlisted(self) -> list[str]:
         """Resources whose first list has not come yet."""
         return sorted(name for name, reflector in self.reflectors.items() if not reflector.synced)
+
+    @property
+    def live(self) -> bool:
+        """Whether all that is known is as the server has it, or will be in a moment."""
+        return self.synced and all(reflector.live for reflector in self.reflectors.values())
+
+    def hurry(self) -> None:
+        """Ends the waits of lists and watches that have failed."""
+        for follower in self._followers:
+            follower.hurry()
 
     def subscribe(self, resources: tuple[str, ...], inbox: Inbox) -> None:
         """From now on everything of these resources is told to `inbox`, once all of them were listed, in order."""
@@ -137,6 +156,7 @@ class Remote:
             self.refusals.note(verb, catalog.by_resource(name).group, name, answer)
 
         follower = Follower(self.transport, self.border.path(resource), reflector, made, tell, ended, self._random)
+        self._followers.append(follower)
         self._following[resource] = asyncio.create_task(follower.run(), name=f"follow {resource}")
 
     # -- what the machines write
@@ -147,14 +167,18 @@ class Remote:
 
     async def finish(self, made: Sent) -> Response:
         """Makes the call, after those of the same object that were begun earlier."""
-        name = object_of(made.request)
-        turn = self._turns.setdefault(name, asyncio.Lock()) if name else asyncio.Lock()
+        name, request = object_of(made.request), self.border.outgoing(made.request)
+        if not name:
+            return await self._written(request)
+        line = self._lines.setdefault(name, Line())
+        line.length += 1
         try:
-            async with turn:
-                return await self._written(self.border.outgoing(made.request))
+            async with line.turn:
+                return await self._written(request)
         finally:
-            if name and not turn.locked() and self._turns.get(name) is turn:
-                del self._turns[name]
+            line.length -= 1
+            if not line.length:
+                del self._lines[name]
 
     async def _written(self, request: Request) -> Response:
         group, resource = resource_of(request.path)
