@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from muster.workloadbuilder import (
     UserBlock,
     WorkloadInput,
     WorkloadItem,
+    as_record,
+    as_yaml,
     default_min_count,
     pod_group_name,
     workload_name,
@@ -255,3 +258,29 @@ def test_names_are_never_too_long_and_always_the_same(first, second):
 def test_owners_with_different_uids_have_different_names(owner, one, other):
     same = workload_name(owner, one) == workload_name(owner, other)
     assert same == (one == other)
+
+
+# --- other forms
+
+
+def test_what_is_built_comes_as_records_and_as_yaml_too():
+    builder = Builder(chain(2), OPTIONS)
+    made = [
+        builder.build_workload(),
+        builder.new_composite_pod_group("c", "level-1"),
+        builder.new_pod_group("g", "level-2"),
+    ]
+    records = [as_record(each) for each in made]
+    assert [type(each).__name__ for each in records] == ["Workload", "CompositePodGroup", "PodGroup"]
+    assert [each.metadata.name for each in records] == ["wl", "c", "g"]
+    assert list(yaml.safe_load_all(as_yaml(made))) == made
+    with pytest.raises(BuildError, match="Pod"):
+        as_record({"kind": "Pod"})
+    with pytest.raises(BuildError, match=r"spec\.schedulingPolicy"):
+        as_record({"kind": "PodGroup", "spec": {"schedulingPolicy": "gang"}})
+
+
+def test_an_item_has_at_most_eight_leaves():
+    crowd = WorkloadItem("root", children=tuple(leaf(f"l-{number}") for number in range(9)))
+    with pytest.raises(BuildError, match="more than 8 leaves"):
+        Builder(crowd, OPTIONS).build_workload()

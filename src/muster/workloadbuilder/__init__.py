@@ -1,8 +1,10 @@
 """For authors of controllers: a workload as you see it -> Workload, PodGroups, CompositePodGroups."""
 
 from muster.workloadbuilder.build import Builder
+from muster.workloadbuilder.forms import Record, as_record, as_yaml
 from muster.workloadbuilder.items import (
     BuildOptions,
+    Callback,
     SchedulingConfig,
     UserBlock,
     WorkloadInput,
@@ -16,10 +18,14 @@ __all__ = [
     "BuildError",
     "BuildOptions",
     "Builder",
+    "Callback",
+    "Record",
     "SchedulingConfig",
     "UserBlock",
     "WorkloadInput",
     "WorkloadItem",
+    "as_record",
+    "as_yaml",
     "default_min_count",
     "pod_group_name",
     "workload_name",

@@ -14,6 +14,8 @@ from muster.workloadbuilder.validate import validate_tree
 
 DEEPEST = 4
 """Levels of a tree, the leaf included (V15)."""
+MOST_CHILDREN = 8
+"""Templates of one kind below one template (V15)."""
 _SCHEDULING = (  # attribute of the configuration and of the user's input, field of a template
     ("policy", "schedulingPolicy"),
     ("constraints", "schedulingConstraints"),
@@ -121,6 +123,9 @@ def _check_tree(root: WorkloadItem) -> None:
             raise BuildError(f"two items are named {item.name!r}; names are unique in the whole tree")
         if depth > DEEPEST:
             raise BuildError(f"item {item.name!r} is on level {depth}; a tree has at most {DEEPEST}, the leaf included")
+        for composite, what in ((False, "leaves"), (True, "composites")):
+            if sum(child is not None and child.composite is composite for child in item.children) > MOST_CHILDREN:
+                raise BuildError(f"item {item.name!r} has more than {MOST_CHILDREN} {what} as children")
         seen.add(item.name)
         _check_blocks(item)
 

@@ -58,7 +58,7 @@ class Field:
     def truth(self) -> bool:
         return self._typed(bool, "true or false", False)  # type: ignore[no-any-return]
 
-    def number(self, default: int, least: int = 0) -> int:
+    def number(self, default: int, least: int = 0, most: int = 2**31 - 1) -> int:
         if isinstance(self._value, bool):
             self.wrong("must be a whole number")
             return default
@@ -66,6 +66,9 @@ class Field:
         if self.given and found < least:
             self.wrong(f"must be at least {least}")
             return max(default, least)
+        if found > most:
+            self.wrong(f"must be at most {most}")
+            return most
         return found
 
     def wrong(self, message: str) -> None:

@@ -62,6 +62,7 @@ def view_as(jobset: Field, name: str, parallel: dict[str, int] | None = None) ->
 def _whole(
     jobset: Field, name: str, alive: list[_Role], leaves: list[WorkloadItem], ordered: str, priority: str
 ) -> View:
+    roles.check_number(leaves, jobset / "spec" / "replicatedJobs")
     jobs = sum(each.replicas for each in alive)
     root = roles.free_name("all", [each.name for each in alive])
     wish = roles.Wish(jobs, "basic" if ordered else "gang", priority_class=priority)
@@ -92,7 +93,14 @@ def _role(source: Field, jobset: Field, parallel: dict[str, int]) -> _Role:
     general = (jobset / "metadata" / "annotations").entry(EXCLUSIVE)
     topology = roles.topology_key(own) if own.given else roles.topology_key(general)
     depends = [(each / "name").name() for each in (source / "dependsOn").items()]
-    return _Role(name, (source / "replicas").number(1), parallel.get(name, pods), topology, source, depends)
+    return _Role(
+        name,
+        (source / "replicas").number(1, most=roles.MOST_GROUPS),
+        parallel.get(name, pods),
+        topology,
+        source,
+        depends,
+    )
 
 
 def _check_depends(found: list[_Role]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from muster.api.validation import FieldError, Path
+from muster.api.validation.names import dns_subdomain
 from muster.workloadbuilder.adapters import annotated, job, jobset, lws, raycluster, trainjob
 from muster.workloadbuilder.adapters.fields import Field
 from muster.workloadbuilder.adapters.view import UNKNOWN_UID, Compiled, Group, Owner, View, compile_view
@@ -97,6 +98,9 @@ def compile_manifest(manifest: Block, related: Sequence[Block] = (), namespace: 
         (meta / "uid").text(UNKNOWN_UID),
         (meta / "namespace").text(namespace),
     )
+    for field, value in (("name", owner.name), ("namespace", owner.namespace)):
+        if value and (problem := dns_subdomain(value)):
+            (meta / field).wrong(problem)
     if not (root / "spec").given:
         errors.append(Path("spec").required())
     if errors:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from muster.workloadbuilder.adapters import roles
 from muster.workloadbuilder.adapters.fields import Field
 from muster.workloadbuilder.adapters.view import Group, View
+from muster.workloadbuilder.build import MOST_CHILDREN
 from muster.workloadbuilder.items import Block, WorkloadItem
 
 LABEL = "leaderworkerset.sigs.k8s.io"
@@ -32,13 +33,13 @@ class _Part(NamedTuple):
 
 def view(lws: Field, related: Sequence[Block] = ()) -> View:
     spec, template = lws / "spec", lws / "spec" / "leaderWorkerTemplate"
-    size, replicas = (template / "size").number(1, 1), (spec / "replicas").number(1)
+    size, replicas = (template / "size").number(1, 1), (spec / "replicas").number(1, most=roles.MOST_GROUPS)
     if not template.given:
         lws.errors.append(template.place.required("it says how a replica looks"))
     worker = template / "workerTemplate"
     leader = template / "leaderTemplate" if (template / "leaderTemplate").given else worker
     nothing = roles.own_group([leader, worker])
-    pods = max(replicas, (lws / "status" / "replicas").number(0))
+    pods = max(replicas, (lws / "status" / "replicas").number(0, most=roles.MOST_GROUPS))
     if nothing or not pods:
         return View(None, nothing=nothing or "it has no replicas")
     priority = roles.one_priority([leader, worker])
@@ -100,7 +101,9 @@ def _subgroups(lws: Field, leader: Field, worker: Field, size: int, priority: st
     if kind == "LeaderExcluded":
         wish = roles.Wish(1, priority_class=priority)
         parts.append(_Part(roles.leaf(LEADER, wish, leader / "metadata"), _LEADS, "the leader is in no subgroup"))
-    for index in range((size - 1) // each if extra else size // each):
+    number = (size - 1) // each if extra else size // each
+    roles.check_number(range(number + len(parts)), policy / "subGroupSize")
+    for index in range(min(number, MOST_CHILDREN)):
         leads = kind == "LeaderWorker" and extra and index == 0
         pods = each + leads
         labels = {"matchLabels": {f"{LABEL}/subgroup-index": str(index)}}

@@ -52,6 +52,7 @@ def view(cluster: Field, related: Sequence[Block] = ()) -> View:
     for each in alive:
         wish = roles.Wish(each.fewest, priority_class=priority)
         leaves.append(roles.leaf(each.name, wish, each.source / "template" / "metadata"))
+    roles.check_number(leaves, spec / "workerGroupSpecs")
     root = roles.free_name("cluster", taken)
     wish = roles.Wish(len(leaves), priority_class=priority)
     item = roles.tree(root, wish, cluster / "metadata", leaves)

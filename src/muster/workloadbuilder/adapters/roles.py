@@ -8,6 +8,7 @@ from typing import Any
 
 from muster.api.validation.names import dns_label, label_key
 from muster.workloadbuilder.adapters.fields import Field
+from muster.workloadbuilder.build import MOST_CHILDREN
 from muster.workloadbuilder.items import SchedulingConfig, UserBlock, WorkloadInput, WorkloadItem, default_min_count
 
 POLICY = "muster.dev/scheduling-policy"
@@ -18,6 +19,8 @@ TOPOLOGY = "muster.dev/topology"
 """The node label in one of whose domains all pods must be."""
 DISRUPTION = "muster.dev/disruption-mode"
 """single or all."""
+MOST_GROUPS = 10_000
+"""Groups that are made of one template."""
 SCHEDULING = (POLICY, MIN_COUNT, TOPOLOGY, DISRUPTION)
 
 
@@ -112,6 +115,14 @@ def one_priority(templates: Sequence[Field]) -> str:
         if other.text() != first:
             other.wrong(f"all roles must have the same priority class, and the first has {first or 'none'!r}")
     return first
+
+
+def check_number(parts: Sequence[object], where: Field) -> None:
+    """Leaves of one tree; errors are told at the field that makes them many (V15)."""
+    if len(parts) > MOST_CHILDREN:
+        where.errors.append(
+            where.place.invalid(len(parts), f"makes too many kinds of groups; a Workload has at most {MOST_CHILDREN}")
+        )
 
 
 def own_group(templates: Sequence[Field]) -> str:
