@@ -104,9 +104,25 @@ def test_a_server_that_is_not_there_is_an_answer_with_status_0_in_words():
 
 def test_whoever_may_not_write_any_more_sends_nothing():
     answers = Answers((500, {}))
-    left = [1.0, 0.0]
+    left = [1.0, 1.0, 0.0]
     got = asked(answers, lambda transport: transport.call(PODS, may=lambda: left.pop(0)))
     assert got.status == 0 and len(answers.asked) == 1, "the second attempt was not begun"
+
+
+def test_a_process_that_stood_still_before_it_sent_sends_nothing():
+    answers = Answers((200, {}))
+    for connections in (0, 1):  # one is made, one is there already
+
+        async def use(transport: Transport, connections: int = connections) -> Response:
+            for _ in range(connections):
+                await transport.call(PODS)
+            left = [5.0, 0.0, 0.0]
+            return await transport.call(PODS, may=lambda: left.pop(0))
+
+        before = len(answers.asked)
+        got = asked(answers, use)
+        assert got.status == 0 and "does not lead" in got.body["message"]
+        assert len(answers.asked) == before + connections
 
 
 def test_a_call_lasts_no_longer_than_it_may():

@@ -33,8 +33,13 @@ MOST_ATTEMPTS = 6
 MISSED_AFTER = 1.0
 """Seconds of failures after which a server counts as out of reach; a connection that breaks is nothing to tell of."""
 UNAUTHORIZED = 401
+NOT_SENT = "not sent: this scheduler does not lead any more"
 _STATUS = {"apiVersion": "v1", "kind": "Status", "status": "Failure"}
 _LIVELY = (("SO_KEEPALIVE", 1), ("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+class TooLate(Exception):
+    """A connection was there when the call was not to be made any more: the process may have stood still meanwhile."""
 
 
 class Cut(Exception):
@@ -129,9 +134,12 @@ class Transport:
         while True:
             lasts = limit if may is None else min(limit, may())
             if lasts <= 0:
-                return unreached("not sent: this scheduler does not lead any more")
+                return unreached(NOT_SENT)
             access = await self._current()
-            response = await self._attempt(request, access, lasts)
+            try:
+                response = await self._attempt(request, access, lasts, may)
+            except TooLate:
+                return unreached(NOT_SENT)
             self._note(request.method, response)
             if response.status == UNAUTHORIZED and not renewed:
                 renewed = True
@@ -171,14 +179,17 @@ class Transport:
         finally:
             got.close()
 
-    async def _attempt(self, request: Request, access: Access, limit: float) -> Response:
+    async def _attempt(
+        self, request: Request, access: Access, limit: float, may: Callable[[], float] | None = None
+    ) -> Response:
         limits = aiohttp.ClientTimeout(total=limit, sock_connect=min(limit, CONNECTED_WITHIN))
         body = request.body
         payload = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        headers = self._headers(request, access)
         try:
             async with self._calls.request(
-                request.method, self._url(request, access), data=payload, timeout=limits,
-                headers=self._headers(request, access), **_extras(access),
+                request.method, self._url(request, access), data=payload, timeout=limits, headers=headers,
+                trace_request_ctx=may, **_extras(access),
             ) as got:  # fmt: skip
                 return Response(got.status, _decoded(await got.read()), dict(got.headers))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -229,8 +240,13 @@ class Transport:
 
     def _session(self, most: int) -> aiohttp.ClientSession:
         tls: ssl.SSLContext | bool = self._access.tls or True
+        watched = aiohttp.TraceConfig()
+        watched.on_connection_create_end.append(_in_time)
+        watched.on_connection_reuseconn.append(_in_time)
         connector = aiohttp.TCPConnector(limit=most, ssl=tls, socket_factory=lively, keepalive_timeout=60)
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 18)
+        return aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=1 << 18, trace_configs=[watched]
+        )
 
     def _url(self, request: Request, access: Access) -> URL:
         return URL(access.server + request.path).update_query(dict(request.query))
@@ -251,6 +267,13 @@ def _extras(access: Access) -> dict[str, Any]:
     if access.proxy:
         extras["proxy"] = access.proxy
     return extras
+
+
+async def _in_time(session: aiohttp.ClientSession, context: Any, about: Any) -> None:
+    """Looks once more whether a call may be made, when nothing is between it and the wire any more."""
+    may = context.trace_request_ctx
+    if may is not None and may() <= 0:
+        raise TooLate
 
 
 async def _chunks(got: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
