@@ -69,7 +69,11 @@ def test_every_example_manifest_is_mentioned_and_accepted(served: Served) -> Non
             assert run(["apply", "-f", str(example)]) == 0
 
 
-SNIPPETS = {"docs/how-to/own-profile.md": "check_plugin", "src/muster/workloadbuilder/README.md": "group"}
+SNIPPETS = {
+    "docs/how-to/own-profile.md": "check_plugin",
+    "docs/tutorials/your-controller.md": "whole",
+    "src/muster/workloadbuilder/README.md": "group",
+}
 """Pages whose Python runs from top to bottom, and a name that is there in the end."""
 
 

@@ -74,6 +74,27 @@ def test_every_adapter_has_a_right_and_a_wrong_case() -> None:
     assert kinds("errors") == {kind for _, kind in ADAPTERS}
 
 
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of everything below a value."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, each in entries for found in ((*path, key), *places(each, (*path, key)))]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "groups" in case], ids=lambda case: case["about"])
+def test_whatever_stands_in_a_field_is_an_error_and_no_exception(case: dict[str, Any]) -> None:
+    for path in places(case["objects"]):
+        if path[1:] in ((), ("apiVersion",), ("kind",)):
+            continue
+        for wrong in ("x y", 5, -1, 0, True, None, [], [None], {}, {"a": None}):
+            changed = deepcopy(case["objects"])
+            inner = changed
+            for step in path[:-1]:
+                inner = inner[step]
+            inner[path[-1]] = wrong
+            result = compiled({"objects": changed})
+            assert all(error.message or error.type == "Required" for error in result.errors), (path, wrong)
+
+
 # --- what follows from a change
 
 LWS: dict[str, Any] = next(case for case in CASES if case["about"].startswith("vLLM"))["objects"][0]

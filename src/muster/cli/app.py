@@ -296,6 +296,19 @@ def explain(
 
 
 @app.command()
+def build(
+    filename: Files = None,
+    why: Annotated[bool, typer.Option("--explain", help="Say why each object is as it is.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", help="yaml or json.")] = "yaml",
+    namespace: Namespace = "default",
+) -> None:
+    """Print the scheduling objects of Jobs, JobSets, LeaderWorkerSets, RayClusters, TrainJobs and others."""
+    from muster.cli import build as command
+
+    raise SystemExit(command.build(filename or [], namespace, output, why))
+
+
+@app.command()
 def conformance(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Case files or directories.")],
     over: Annotated[Over, typer.Option(help="Virtual time in process, or a server process over HTTP.")] = Over.sim,

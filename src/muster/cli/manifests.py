@@ -145,7 +145,7 @@ def _namespace(meta: Mapping[str, Any], default: str, source: str) -> str:
 
 def _documents(name: str) -> list[Document]:
     if name == "-":
-        return documents.parse(_standard_input(), "standard input")
+        return documents.parse(standard_input(), "standard input")
     if "://" in name:
         raise DocumentError(
             f"-f {name}: files only, no addresses; fetch it first (curl -sSO {name}), then name the file"
@@ -153,7 +153,12 @@ def _documents(name: str) -> list[Document]:
     return documents.read(Path(name))
 
 
-def _standard_input() -> str:
+def standard_input() -> str:
+    """All of it.
+
+    Raises:
+        DocumentError: it is closed, or no text.
+    """
     if sys.stdin is None:
         raise DocumentError("standard input: closed; name a file, or send the manifest there")
     try:

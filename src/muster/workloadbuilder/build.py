@@ -180,7 +180,8 @@ def _resolve(item: WorkloadItem) -> SchedulingConfig:
     for callback in item.callbacks:
         merged = callback(merged)
     for attribute, field in _SCHEDULING:
-        if not _keeps(getattr(given, attribute), getattr(merged, attribute)):
+        user = getattr(given, attribute)
+        if user and not _keeps(user, getattr(merged, attribute)):
             raise BuildError(f"a callback of item {item.name!r} changes the {field} that the user gave")
     if not merged.policy:
         merged = SchedulingConfig(

@@ -44,7 +44,11 @@ class Field:
 
     def items(self) -> list[Field]:
         listed = self._typed(list, "a list", [])
-        return [Field(value, self.place // index, self.errors) for index, value in enumerate(listed)]
+        found = [Field(value, self.place // index, self.errors) for index, value in enumerate(listed)]
+        for each in found:
+            if not each.given and not any(error.field == str(each.place) for error in self.errors):
+                self.errors.append(each.place.required("an entry must not be empty"))
+        return found
 
     def text(self, default: str = "") -> str:
         return self._typed(str, "text", default)  # type: ignore[no-any-return]
