@@ -284,3 +284,22 @@ def test_an_item_has_at_most_eight_leaves():
     crowd = WorkloadItem("root", children=tuple(leaf(f"l-{number}") for number in range(9)))
     with pytest.raises(BuildError, match="more than 8 leaves"):
         Builder(crowd, OPTIONS).build_workload()
+
+
+@pytest.mark.parametrize(
+    ("user", "field"),
+    [
+        ({"policy": policy("gang", "p")}, "p"),
+        ({"policy": policy({"gang": 4}, "p")}, "p.gang"),
+        ({"policy": policy({"gang": {"minCount": "4"}}, "p")}, "p.gang.minCount"),
+        ({"policy": policy({"gang": {"minCount": True}}, "p")}, "p.gang.minCount"),
+        ({"constraints": policy({"topology": [None]}, "c")}, "c.topology[0]"),
+        ({"constraints": policy({"topology": "rack"}, "c")}, "c.topology"),
+        ({"constraints": policy({"topology": [{"key": 5}]}, "c")}, "c.topology[0].key"),
+        ({"disruption_mode": policy(["all"], "m")}, "m"),
+        ({"resource_claims": policy([{"name": {}}], "r")}, "r[0].name"),
+    ],
+)
+def test_a_block_of_another_shape_is_an_error_at_its_field(user: dict[str, Any], field: str):
+    found = Builder(leaf(**user), OPTIONS).validate(ROOT, old=leaf(**user))
+    assert [each.field for each in found] == [f"{ROOT}.{field}"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from muster.api.validation import FieldError, Path, Type
 from muster.api.validation.names import dns_label, dns_subdomain, label_key
+from muster.workloadbuilder import shapes
 from muster.workloadbuilder.items import Block, BuildOptions, UserBlock, WorkloadItem
 
 MOST_TOPOLOGY_KEYS = 1
@@ -27,6 +28,9 @@ def validate_tree(
             FieldError(root_path, Type.INTERNAL, f"an update of {old.name!r} by {item.name!r}: not the same workload")
         ]
     root = Path(root_path)
+    misshapen = [error for each in items(item) for error in _shape_errors(each, root)]
+    if misshapen:
+        return misshapen
     errors = [error for each in items(item) for error in _item_errors(each, options, root)]
     if old is not None:
         errors += _update_errors(item, old, root)
@@ -44,6 +48,17 @@ def items(item: WorkloadItem) -> Iterator[WorkloadItem]:
 def block_of(item: WorkloadItem, block: UserBlock | None) -> Any:
     """The part of a user's block that fits the item."""
     return None if block is None else block.composite if item.composite else block.leaf
+
+
+def _shape_errors(item: WorkloadItem, root: Path) -> Iterator[FieldError]:
+    user = item.user
+    for block, shape in (
+        (user.policy, shapes.POLICY),
+        (user.constraints, shapes.CONSTRAINTS),
+        (user.disruption_mode, shapes.MODE),
+        (user.resource_claims, shapes.CLAIMS),
+    ):
+        yield from shapes.shape_errors(block_of(item, block), shape, _below(root, block))
 
 
 def _item_errors(item: WorkloadItem, options: BuildOptions, root: Path) -> Iterator[FieldError]:
