@@ -165,3 +165,15 @@ def test_a_role_called_like_a_numbered_one_has_another_group() -> None:
     jobs = [job("a", 2), job("a-0", 1)]
     made = compile_manifest({**JOBSET, "spec": {"replicatedJobs": jobs}}).objects
     assert len({each["metadata"]["name"] for each in made}) == 5
+
+
+def test_a_job_that_delegates_has_a_group_of_its_controllers_workload_and_no_workload_of_its_own() -> None:
+    case = deepcopy(next(case for case in CASES if case["about"] == "a Job that delegates has a wrong template"))
+    annotations = case["objects"][1]["metadata"]["annotations"]
+    annotations["scheduling.k8s.io/group-template-name"] = "step"
+    annotations["scheduling.k8s.io/parent-composite-podgroup"] = "whole"
+    [group] = compiled(case).objects
+    assert group["spec"]["workloadRef"] == {"workloadName": "pipeline-wl", "templateName": "step"}
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+    assert group["spec"]["parentCompositePodGroupName"] == "whole"
+    assert group["metadata"]["ownerReferences"][0]["name"] == "step-1"

@@ -9,30 +9,37 @@ from muster.api.validation import FieldError, Path
 from muster.api.validation.names import dns_subdomain
 from muster.workloadbuilder.adapters import annotated, job, jobset, lws, raycluster, trainjob
 from muster.workloadbuilder.adapters.fields import Field
-from muster.workloadbuilder.adapters.view import UNKNOWN_UID, Compiled, Group, Owner, View, compile_view
+from muster.workloadbuilder.adapters.view import (
+    UNKNOWN_UID,
+    Compiled,
+    Group,
+    Made,
+    Owner,
+    View,
+    compile_view,
+    name_of,
+)
 from muster.workloadbuilder.items import Block
+from muster.workloadbuilder.materialize import BuildError
 
 Read = Callable[[Field, Sequence[Block]], View]
+
+
+_DELEGATED = "its group is made from the Workload of its controller"
 
 
 def _job(field: Field, related: Sequence[Block]) -> View:
     """The Job through its own adapter, once the fields that it reads have the right types (B18-B22)."""
     spec = field / "spec"
     scheduling, template = spec / "scheduling", spec / "template"
-    for name in ("schedulingPolicy", "schedulingConstraints", "disruptionMode"):
-        for part in (scheduling / name).mapping():
-            if part != "topology":
-                (scheduling / name / part).mapping()
-    for each in (scheduling / "schedulingConstraints" / "topology").items():
-        (each / "key").text()
-    for each in (scheduling / "resourceClaims").items():
-        _ = [(each / name).text() for name in ("name", "resourceClaimName", "resourceClaimTemplateName")]
-    (scheduling / "schedulingPolicy" / "gang" / "minCount").number(1, 1)
+    scheduling.mapping()
     (template / "spec" / "schedulingGroup" / "podGroupName").text()
     (template / "spec" / "priorityClassName").text()
     pods = (spec / "parallelism").number(1)
     for reference in (field / "metadata" / "ownerReferences").items():
         reference.mapping()
+    for key in (job.GROUP_TEMPLATE, job.PARENT):
+        (field / "metadata" / "annotations").entry(key).text()
     ended = {"Complete", "Failed"} & {
         (each / "type").text()
         for each in (field / "status" / "conditions").items()
@@ -46,7 +53,12 @@ def _job(field: Field, related: Sequence[Block]) -> View:
     if not nothing and (own := job.own_group(field.value)):
         nothing = f"spec.template.spec.schedulingGroup.podGroupName names the group {own} already"
     if not nothing and (owner := job.controller_of(field.value)):
-        nothing = f"it belongs to {owner.get('kind')} {owner.get('name')}, which says how it is scheduled"
+        delegates = job.delegated_template(field.value) is not None
+        nothing = (
+            _DELEGATED
+            if delegates
+            else f"it belongs to {owner.get('kind')} {owner.get('name')}, which says how it is scheduled"
+        )
     if nothing:
         return View(None, nothing=nothing)
     name = (field / "metadata" / "name").text()
@@ -110,7 +122,36 @@ def compile_manifest(manifest: Block, related: Sequence[Block] = (), namespace: 
     view = read(root, related)
     if errors:
         return Compiled(errors=_unique(errors))
-    return compile_view(view, owner)
+    return _delegated(root, related) if view.nothing == _DELEGATED else compile_view(view, owner)
+
+
+def _delegated(field: Field, related: Sequence[Block]) -> Compiled:
+    """The group of a Job whose controller has a Workload and lets the Job's group be made from it (B22)."""
+    owner = job.controller_of(field.value) or {}
+    where = (field / "metadata" / "annotations").entry(job.GROUP_TEMPLATE)
+    workload = next((each for each in related if _is_workload_of(each, owner)), None)
+    if workload is None:
+        where.wrong(f"the Workload of {owner.get('kind')} {owner.get('name')} is not in these files: give it as well")
+        return Compiled(errors=field.errors)
+    name = name_of(workload["metadata"]["name"], where.text(), None)
+    try:
+        group = job.compile_delegated_group(field.value, workload, name)
+    except BuildError as error:
+        where.wrong(str(error))
+        return Compiled(errors=field.errors)
+    why = f"its controller lets it have a group of the template {where.text()}"
+    labels = {"batch.kubernetes.io/job-name": (field / "metadata" / "name").text()}
+    return Compiled([Made(group, why, {"matchLabels": labels})])
+
+
+def _is_workload_of(manifest: Block, owner: Block) -> bool:
+    if manifest.get("kind") != "Workload":
+        return False
+    errors: list[FieldError] = []
+    workload = Field(manifest, None, errors)
+    reference = workload / "spec" / "controllerRef"
+    named = (reference / "kind").text(), (reference / "name").text()
+    return named == (owner.get("kind"), owner.get("name")) and bool((workload / "metadata" / "name").text())
 
 
 class Changes(NamedTuple):
