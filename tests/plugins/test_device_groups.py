@@ -24,6 +24,7 @@ from muster.model.devices import (
     DeviceRecord,
     Devices,
     DeviceUse,
+    Draw,
     Failure,
     Grant,
     Offered,
@@ -198,6 +199,22 @@ def test_devices_for_unlike_members_are_found_together() -> None:
     snapshot = claimed(builders.nodes("n", 1), slices, {"any": ask(), "red": ask(1, "red")})
     members = [using("p0", "any", group="g"), using("p1", "red", group="g")]
     assert bound(snapshot, gang(*members)) == {"p0": "n1", "p1": "n1"}
+
+
+def test_devices_of_several_nodes_that_draw_on_one_counter_tie_these_together() -> None:
+    key = PoolKey(DRIVER, "p")
+    devices = tuple(
+        replace(device(f"g{i}"), draws=(Draw("memory", "slices", 1),), reach=Reach(f"n{i}")) for i in (1, 2)
+    )
+
+    def room(slices: int) -> Snapshot:
+        counters = SliceRecord("b", key, 1, 2, counters={("memory", "slices"): slices})
+        offered = [SliceRecord("a", key, 1, 2, devices=devices), counters]
+        return claimed(builders.nodes("n", 2), offered, {"c0": ask(), "c1": ask()})
+
+    both = gang(using("p0", "c0", group="g"), using("p1", "c1", group="g"))
+    assert bound(room(1), both) == {}
+    assert sorted(bound(room(2), both).values()) == ["n1", "n2"]
 
 
 # -- against brute force

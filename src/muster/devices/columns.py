@@ -29,7 +29,9 @@ class DeviceColumns:
         self._tolerated: dict[object, np.ndarray] = {}
         self._codes: dict[str, np.ndarray] | None = None
         self._by_part: dict[str, list[str]] = {}
-        self.tainted = np.fromiter((bool(d.taints) for d in self.devices), dtype=bool, count=len(self.devices))
+        size = len(self.devices)
+        self.tainted = np.fromiter((bool(d.taints) for d in self.devices), dtype=bool, count=size)
+        self.shared = np.fromiter((d.record.shared for d in self.devices), dtype=bool, count=size)
 
     # -- what a device says
 
@@ -110,7 +112,7 @@ class DeviceColumns:
         known = self._able.get(which)
         if known is None:
             known = self.selected(choice) == YES
-            doubtful = known & self._shared() if not choice.capacity else known
+            doubtful = known if choice.capacity else known & self.shared
             for i in np.flatnonzero(doubtful).tolist():
                 known[i] = has_capacity(choice, self.devices[i])
             self._able[which] = known
@@ -126,9 +128,6 @@ class DeviceColumns:
             self._tolerated[choice.tolerations] = known
         good: np.ndarray = self.able(choice) & known
         return good
-
-    def _shared(self) -> np.ndarray:
-        return np.fromiter((d.record.shared for d in self.devices), dtype=bool, count=len(self.devices))
 
     def means(self, choice: Choice, device: Device) -> bool | Failure:
         """The verdict of class and request on one device (as `Selectors.means`)."""

@@ -24,12 +24,9 @@ class Looks:
     @staticmethod
     def of(stock: Stock, choices: tuple[Choice, ...], bonds: tuple[str, ...]) -> Looks:
         """The same instance for the same."""
-        known = stock.nodes.cache.setdefault("looks", {})
-        assert isinstance(known, dict)
-        found = known.get((id(stock), choices, bonds))
-        if found is None:
-            found = known[id(stock), choices, bonds] = _made(stock, choices, bonds)
-        assert isinstance(found, Looks)
+        found = stock.cache.get((choices, bonds))
+        if not isinstance(found, Looks):
+            found = stock.cache[choices, bonds] = _made(stock, choices, bonds)
         return found
 
     def patterns(self, taken: np.ndarray, wide: Sequence[int]) -> np.ndarray:

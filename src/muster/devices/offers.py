@@ -83,10 +83,17 @@ class Offers:
         columns = self.stock.columns
         return tuple(i for i in self.stock.wide if any(columns.able(choice)[i] for choice in self._choices))
 
+    @cached_property
+    def tied(self) -> bool:
+        """Whether a node bears on another: pods share claims, nodes share devices, or devices of several nodes draw on
+        one counter (D9)."""
+        drawing, columns = self.stock.spread, self.stock.columns
+        return bool(self.joint or self.wide) or any(columns.able(choice)[drawing].any() for choice in self._choices)
+
     @property
     def simple(self) -> bool:
         """Whether the number of pods that fit on a node says everything: one combo, and no node bears on another."""
-        return len(self.combos) == 1 and not self.joint and not self.wide
+        return len(self.combos) == 1 and not self.tied
 
     # -- nodes that are alike
 
@@ -116,33 +123,27 @@ class Offers:
 
     def rejected(self, combo: int, counts: Sequence[np.ndarray]) -> np.ndarray:
         """bool[N]: one more pod of the combo could not be served there, with so many of all combos placed."""
-        total = np.add.reduce(list(counts))
-        if self.wide or self.joint:
-            return self._rejected_together(combo, counts, total)
-        codes = folded((self.patterns, *counts), len(total))
+        if self.tied:  # all that is placed has to be served with it
+            total = np.add.reduce(list(counts))
+            placed = {int(n): tuple(int(column[n]) for column in counts) for n in np.flatnonzero(total)}
+            columns: Sequence[np.ndarray] = [np.where(total > 0, np.arange(len(total)) + 1, 0)]
+        else:
+            placed, columns = {}, counts
+        codes = folded((self.patterns, *columns), len(self.patterns))
         _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-        verdicts = [not self.serves({int(n): self._with(combo, counts, int(n))}) for n in first]
+        verdicts = [not self.serves({**placed, int(n): self._with(combo, counts, int(n))}) for n in first]
         return np.array(verdicts, dtype=bool)[codes]
 
     def _with(self, combo: int, counts: Sequence[np.ndarray], node: int) -> tuple[int, ...]:
         return tuple(int(column[node]) + (k == combo) for k, column in enumerate(counts))
 
-    def _rejected_together(self, combo: int, counts: Sequence[np.ndarray], total: np.ndarray) -> np.ndarray:
-        """The same where claims or devices tie nodes together: all that is placed is served with it."""
-        placed = {int(n): tuple(int(column[n]) for column in counts) for n in np.flatnonzero(total)}
-        spots = np.where(total > 0, np.arange(len(total)) + 1, 0)
-        codes = folded((self.patterns, spots), len(total))
-        _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
-        verdicts = [not self.serves({**placed, int(n): self._with(combo, counts, int(n))}) for n in first]
-        return np.array(verdicts, dtype=bool)[codes]
-
     def serves(self, placed: Mapping[int, tuple[int, ...]]) -> bool:
         """Whether all these pods can be served: by node, how many of each combo."""
-        plain = not self.wide and not self.joint
-        key = tuple(sorted((int(self.patterns[n]) if plain else n, some) for n, some in placed.items() if any(some)))
+        there = ((n if self.tied else int(self.patterns[n]), some) for n, some in placed.items() if any(some))
+        key = tuple(sorted(there))
         known = self._answers.get(key)
         if known is None:
-            if plain and len(placed) > 1:
+            if not self.tied and len(placed) > 1:
                 known = all(self.serves({node: some}) for node, some in placed.items())
             else:
                 known = self.allocation(placed)[1].grants is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,8 @@ class Stock:
 
     nodes: NodeColumns
     offered: Offered
+    cache: dict[object, object] = field(default_factory=dict)
+    """What was worked out about it lives here, as long as it does."""
 
     @staticmethod
     def of(nodes: NodeColumns, offered: Offered) -> Stock:
@@ -52,6 +54,14 @@ class Stock:
             if pool.counters:
                 found[key] = tuple(device.key for device in pool.devices if device.record.draws)
         return found
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        """int64[D']: devices that draw on counters of a pool with such devices on several nodes."""
+        place = self.columns.place
+        pools = (np.array([place[k] for k in some if k in place], dtype=np.int64) for some in self.drawing.values())
+        found = [some for some in pools if len(np.unique(self.home[some])) > 1]
+        return np.concatenate(found) if found else np.array([], dtype=np.int64)
 
     @cached_property
     def _reached(self) -> Mapping[Reach, np.ndarray]:
