@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from muster.api.quantity import NANOS
+from muster.api.resource import DELETE_PROTECTION
 from muster.model.devices import (
     EVERYWHERE,
     UNIT,
@@ -163,7 +164,7 @@ def test_an_allocated_claim_says_what_it_has_from_where_and_who_uses_it() -> Non
             "namespace": "ns",
             "uid": "u",
             "resourceVersion": "7",
-            "finalizers": [claims.FINALIZER],
+            "finalizers": [DELETE_PROTECTION],
             "ownerReferences": [{"uid": "pod", "controller": True}],
         },
         "spec": {"devices": {"requests": []}},

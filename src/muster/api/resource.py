@@ -11,6 +11,9 @@ import msgspec
 from muster.api.core import NodeSelector
 from muster.api.meta import Condition, ObjectMeta, Part, Quantity
 
+DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
+"""Finalizer of a claim while it is allocated."""
+
 # --- what claims ask for -----------------------------------------------------------------------------------------
 
 

@@ -16,13 +16,13 @@ from muster.api import writes
 from muster.api.calls import MERGE_PATCH, STRATEGIC_PATCH, Request, Response
 from muster.api.instant import MINUTE, Instant
 from muster.api.machine import Write
+from muster.api.resource import DELETE_PROTECTION
 from muster.model.devices import MOST_USERS, Allotment, DeviceClaim, User
 from muster.model.diagnosis import Diagnosis, Reason
 from muster.model.granting import extended_key
 from muster.model.keys import Key
 from muster.model.records import Phase, PodRecord
 from muster.scheduler.cache import Cache
-from muster.scheduler.claims import FINALIZER
 from muster.scheduler.entries import backoff
 from muster.scheduler.grants import chosen_for, made_for, reaches, told, written
 from muster.scheduler.recording import said
@@ -296,7 +296,7 @@ class Allocating:
         meta = {"uid": claim.uid, "resourceVersion": version or claim.version}
         tag = self._tag(key, work, protects=protects)
         if protects:
-            body: dict[str, object] = {"metadata": {**meta, "finalizers": [FINALIZER]}}
+            body: dict[str, object] = {"metadata": {**meta, "finalizers": [DELETE_PROTECTION]}}
             return Write(writes.patch(CLAIMS, *key, body, STRATEGIC_PATCH), tag)
         wanted = self._wanted(key, work, claim)
         work.added.update(wanted)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from muster.api.cel.devices import DeviceFacts, DeviceProgram, Version, device_program
 from muster.api.cel.programs import CompileError, EvaluationError
 from muster.api.quantity import nanos
+from muster.api.resource import DELETE_PROTECTION
 from muster.model.devices import (
     EVERYWHERE,
     Allotment,
@@ -41,8 +42,6 @@ from muster.model.keys import Key
 from muster.scheduler.storage import terms_of
 
 Raw = Mapping[str, Any]
-FINALIZER = "resource.kubernetes.io/delete-protection"
-POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 IMPLICIT = "deviceclass.resource.kubernetes.io"
 """Domain of the extended resources that are named after a device class."""
 _NOTHING: Raw = {}
@@ -102,7 +101,7 @@ def claim(raw: Raw) -> DeviceClaim:
         users=tuple(User(u["resource"], u["name"], u["uid"]) for u in status.get("reservedFor") or ()),
         owner=next(owners, ""),
         terminating="deletionTimestamp" in meta,
-        protected=FINALIZER in (meta.get("finalizers") or ()),
+        protected=DELETE_PROTECTION in (meta.get("finalizers") or ()),
         **_reported(status, allocation) if allocation is not None else {},
     )
 

@@ -10,6 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 import numpy as np
 
 from muster.api.quantity import NANOS
+from muster.api.resource import DELETE_PROTECTION
 from muster.devices.offers import Combo, Offers
 from muster.devices.stock import Stock
 from muster.model import granting
@@ -29,7 +30,6 @@ from muster.model.matching import any_term
 from muster.model.records import PodRecord
 from muster.model.snapshot import NodeColumns
 from muster.model.terms import Requirement, Term
-from muster.scheduler.claims import FINALIZER
 
 Raw = Mapping[str, Any]
 
@@ -160,7 +160,7 @@ def made_for(record: PodRecord, key: Key, allotment: Allotment, classes: Mapping
         "namespace": key.namespace,
         "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
         "ownerReferences": [owner],
-        "finalizers": [FINALIZER],
+        "finalizers": [DELETE_PROTECTION],
     }
     spec = {"devices": {"requests": requests}}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": meta, "spec": spec}

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from muster.api import writes
 from muster.api.instant import MINUTE, Instant
 from muster.api.machine import Write
+from muster.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 from muster.model.keys import Key
 from muster.model.mounts import is_reserved_for, kind_of
 from muster.model.records import PodRecord
@@ -20,7 +21,6 @@ from muster.model.supply import Supply, Want, shared_out
 from muster.model.volumes import Choice, ClaimKind, ClaimRecord, VolumeRecord
 from muster.scheduler.cache import Cache
 from muster.scheduler.stocktaking import CLAIMS, VOLUMES
-from muster.scheduler.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
 
 PATIENCE: Instant = 10 * MINUTE
 """So long a pod waits for its volumes on its node."""

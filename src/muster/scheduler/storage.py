@@ -9,6 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from muster.api.quantity import whole
+from muster.api.storage import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+)
 from muster.model.keys import Key
 from muster.model.neighbours import LabelRequirement
 from muster.model.terms import Requirement, Term
@@ -27,12 +34,6 @@ from muster.scheduler.demands import labels_of
 
 Raw = Mapping[str, Any]
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
-_LATE = "WaitForFirstConsumer"
 _ZONES = (
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
@@ -89,7 +90,7 @@ def volume(raw: Raw) -> VolumeRecord:
         size=_bytes(spec.get("capacity")),
         modes=tuple(sorted(spec.get("accessModes") or ())),
         block=spec.get("volumeMode") == "Block",
-        class_name=spec.get("storageClassName") or _annotation(meta, _BETA_CLASS),
+        class_name=spec.get("storageClassName") or _annotation(meta, BETA_STORAGE_CLASS),
         affinity=_affinity(spec.get("nodeAffinity") or _NOTHING),
         zones=tuple((key, tuple(sorted(value.split("__")))) for key, value in labels if key in _ZONES),
         driver=csi.get("driver") or "",
@@ -114,7 +115,7 @@ def claim(raw: Raw) -> ClaimRecord:
         size=_bytes((spec.get("resources") or _NOTHING).get("requests")),
         modes=tuple(sorted(spec.get("accessModes") or ())),
         block=spec.get("volumeMode") == "Block",
-        class_name=name if name is not None else _annotation(meta, _BETA_CLASS) or None,
+        class_name=name if name is not None else _annotation(meta, BETA_STORAGE_CLASS) or None,
         selector=_selector(spec.get("selector") or _NOTHING),
         volume=spec.get("volumeName") or "",
         bound=BIND_COMPLETED in (meta.get("annotations") or _NOTHING),
@@ -133,7 +134,7 @@ def storage_class(raw: Raw) -> ClassRecord:
     return ClassRecord(
         name=raw["metadata"]["name"],
         provisioner="" if provisioner == NO_PROVISIONER else provisioner,
-        late=raw.get("volumeBindingMode") == _LATE,
+        late=raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER,
         topologies=tuple(Term(tuple(_requirements(some))) for some in terms) if allowed else None,
     )
 

@@ -11,6 +11,7 @@ from muster.api.gates import FeatureGates
 from muster.api.instant import Instant
 from muster.api.machine import DELETED, Effect, Event, Listed, Observed, Refused, WakeAt, Woken, Write, Written
 from muster.api.object import Object
+from muster.api.resource import DELETE_PROTECTION
 from muster.controllers.pod_status import TERMINAL, deleted, phase
 from muster.controllers.resourceclaims.known import (
     CLAIMS,
@@ -25,8 +26,6 @@ from muster.controllers.resourceclaims.known import (
 from muster.controllers.resourceclaims.made import Entry, entries, manifest, recorded
 from muster.controllers.writing import AGAIN, Pending, event, without_finalizer
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
-"""On a claim while it is allocated (D27)."""
 COMPONENT = "resource-claim-controller"
 NOT_MADE = "FailedResourceClaimCreation"
 
@@ -265,11 +264,11 @@ class ResourceClaims:
             self._pending.begin(name, claim.revision)
             meta = {"uid": claim.uid, "resourceVersion": claim.revision}
             return [*asked, Write(writes.patch(*name, {"metadata": meta, "status": body}, subresource="status"), name)]
-        if status.get("allocation") or FINALIZER not in (claim.meta.get("finalizers") or ()):
+        if status.get("allocation") or DELETE_PROTECTION not in (claim.meta.get("finalizers") or ()):
             self._freed.discard(claim.uid)
         elif claim.uid in self._freed or deleted(claim):  # otherwise it is a scheduler's, about to allocate
             self._pending.begin(name, claim.revision)
-            return [*asked, Write(without_finalizer(CLAIMS, claim, FINALIZER), name)]
+            return [*asked, Write(without_finalizer(CLAIMS, claim, DELETE_PROTECTION), name)]
         return asked
 
     def _holders(self, claim: Object) -> tuple[list[Mapping[str, Any]], list[Effect]]:
