@@ -183,6 +183,24 @@ def test_an_eviction_comes_with_a_nomination_and_binds_nothing() -> None:
     assert diagnosis.preemption.awaited == {"uid-default-a"}
 
 
+def test_unlike_pods_that_lack_more_than_amounts_find_their_victims_too() -> None:
+    """What programs cannot be told, such as host ports, is tried out."""
+    there = (
+        builders.pod("a", node="n1", gpus=1, ports=[80]),
+        *(builders.pod(f"b{i}", node="n1", gpus=1, priority=1) for i in range(15)),
+    )
+    snapshot = replace(builders.snapshot([builders.node("n1", gpus=16)], there), running=Running(there))
+    members = (
+        builders.pod("p", gpus=1, ports=[80], group="g", priority=5),
+        builders.pod("q", gpus=2, group="g", priority=5),
+    )
+    gang = replace(builders.entry(*members, group=builders.group("g", 2, priority=5)), may_preempt=True)
+    plan, _ = tried(snapshot, gang)
+    gone = {step.pod.name for step in plan.steps if isinstance(step, Evict)}
+    assert "a" in gone
+    assert len(gone) == 3
+
+
 def test_pods_of_equal_priority_are_never_victims() -> None:
     plan, diagnosis = tried(full_node("a", priority=5), head(priority=5))
     assert not plan.steps

@@ -221,6 +221,13 @@ class Slots:
         return sums
 
 
+def is_of_amounts(trial: Trial, cls: int) -> bool:
+    """Whether amounts of resources say all about how many pods of the class fit on a node, whoever is evicted."""
+    if trial.depends(cls) or trial.classes[cls].stores:
+        return False
+    return set(trial.layout.row.values()).issuperset(np.flatnonzero(trial.ledger.amounts[cls]).tolist())
+
+
 def slots_judge(field: Field, base: Snapshot, profile: Profile, entry: QueueEntry) -> Slots | None:
     """None where counting slots would not be exact."""
     if entry.tree is not None or any(pod.cls is not entry.pods[0].cls for pod in entry.pods):
@@ -229,11 +236,8 @@ def slots_judge(field: Field, base: Snapshot, profile: Profile, entry: QueueEntr
     if len({trial.class_of(pod) for pod in entry.pods}) > 1:
         return None
     cls = trial.class_of(entry.pods[0])
-    if trial.depends(cls) or entry.pods[0].cls.stores:
-        return None
-    known = set(trial.layout.row.values())
     rows = np.flatnonzero(trial.ledger.amounts[cls]).tolist()
-    if not rows or not known.issuperset(rows):
+    if not rows or not is_of_amounts(trial, cls):
         return None
     inside, domains = np.zeros(len(base.nodes), dtype=np.int64), 1
     if entry.group is not None and entry.group.topology_key is not None:

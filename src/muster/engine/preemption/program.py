@@ -15,7 +15,7 @@ import numpy as np
 from muster.engine.members import members_by_class
 from muster.engine.placement import Refusal, candidates
 from muster.engine.preemption.cost import BASE, Costs
-from muster.engine.preemption.judges import trial_of
+from muster.engine.preemption.judges import is_of_amounts, trial_of
 from muster.engine.preemption.units import Field
 from muster.engine.profile import Profile
 from muster.engine.program import MOST, Program
@@ -50,7 +50,7 @@ def best_victims(
         return None
     trial, _ = trial_of(base, profile, entry)
     members = members_by_class(trial, entry.pods)
-    if any(trial.depends(some.cls) or trial.classes[some.cls].stores for some in members):
+    if not all(is_of_amounts(trial, some.cls) for some in members):
         return None
     domains: list[np.ndarray] | None = None
     if entry.group is not None and entry.group.topology_key is not None:
